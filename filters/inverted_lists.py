@@ -62,7 +62,7 @@ class Trie(Generic[T]):
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
         node: Trie[T] = self
-        path = _sorted_path(clause)
+        path = clause if len(clause) == 1 else _sorted_path(clause)
         for left, key in enumerate(path, start=1 - len(path)):
             child = node.children.get(key, ())
             if not isinstance(child, Trie):
@@ -119,7 +119,7 @@ def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> Non
 
 
 def _sorted_path(clause: Clause) -> list[Key]:
-    return sorted(clause, key=estimate_rarity, reverse=True) if len(clause) > 1 else list(clause)
+    return sorted(clause, key=estimate_rarity, reverse=True)
 
 
 ItemBox: TypeAlias = tuple[float, float, float, float, T]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Hashable, Mapping
 from functools import lru_cache, reduce
+from typing import NamedTuple
 
 from filters.base import ROLES, Filter, FilterFailure, MatchedItem, validate_index_terms
 from filters.error import ParameterError
@@ -16,10 +17,22 @@ from filters.track import Track
 _ALL_KINDS = frozenset(KINDS)
 
 
+class _Narrowing(NamedTuple):
+    """What all subscriptions with the same narrowing filters share. Most have one set, whose key takes 300 bytes."""
+
+    key: Hashable
+    kinds: frozenset[str]
+    scopes: frozenset[str]
+
+
 @lru_cache(64)
-def _narrowing_key(narrowing: tuple[Filter, ...]) -> Hashable:
-    """Return the canonical form of narrowing filters. Most subscriptions share one, which takes 300 bytes."""
-    return frozenset([(type(part), part.canonical_form) for part in narrowing])
+def _summarize(narrowing: tuple[Filter, ...]) -> _Narrowing:
+    kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
+    return _Narrowing(
+        frozenset([(type(part), part.canonical_form) for part in narrowing]),
+        reduce(frozenset.__and__, kind_sets) if kind_sets else _ALL_KINDS,
+        frozenset[str]().union(*[part.scopes for part in narrowing]),
+    )
 
 
 class Subscription:
@@ -57,20 +70,19 @@ class Subscription:
         self.bases = tuple(bases)
         self.narrowing = tuple(narrowing)
         self.explain = explain
-        if viewer_independent is None:
-            viewer_independent = all(base.role == "standalone" for base in self.bases)
-        self.viewer_independent = viewer_independent
-        self.required_scopes = frozenset[str]().union(*[part.scopes for part in (*self.bases, *self.narrowing)])
-        self.uses_me = any(isinstance(base, Follow) and base.includes_me for base in self.bases)
+        self.narrowing_key, self.kinds, self.required_scopes = _summarize(self.narrowing)
+        self.uses_me, self.reports_matches, is_standalone = False, explain, True
+        for base in self.bases:
+            self.required_scopes |= base.scopes
+            self.uses_me |= isinstance(base, Follow) and base.includes_me
+            self.reports_matches |= base.reports_matches
+            is_standalone &= base.role == "standalone"
+        self.viewer_independent = is_standalone if viewer_independent is None else viewer_independent
         self._unindexed_bases: list[str] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
-        self.reports_matches = explain or any(base.reports_matches for base in self.bases)
-        self.narrowing_key: Hashable = _narrowing_key(self.narrowing)
-        forms = [(type(base), base.canonical_form) for base in bases]
+        forms = [(type(base), base.canonical_form) for base in self.bases]
         base_forms: Hashable = forms[0] if len(forms) == 1 else frozenset(forms)
         self.canonical_form: Hashable = (base_forms, self.narrowing_key, explain, self.viewer_independent)
-        kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
-        self.kinds = reduce(frozenset.__and__, kind_sets) if kind_sets else _ALL_KINDS
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Subscription) and other.canonical_form == self.canonical_form
@@ -287,5 +299,7 @@ def _check_combination(
         raise ParameterError(message, param=alone, code="conflicting_parameters")
     given = [*standalone, *combinable, *narrowing]
     for part in given:
-        for name in sorted(part.requires.difference([other.name for other in given])):
+        missing = part.requires and part.requires.difference([other.name for other in given])
+        if missing:
+            name = min(missing)
             raise ParameterError(f"{part.name} requires {name}", param=part.name, code="conflicting_parameters")

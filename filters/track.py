@@ -68,12 +68,15 @@ class Track(Filter):
     canonical_form: frozenset[Clause]
     help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
-    def __init__(self, phrases: Collection[Clause], unmatchable: Collection[str] = ()) -> None:
+    def __init__(
+        self, phrases: Collection[Clause], unmatchable: Collection[str] = (), *, are_plain: bool = False
+    ) -> None:
+        """``are_plain`` says that all phrases consist of plain words, of which none must be searched in a text."""
         self.unmatchable_terms = tuple(unmatchable)
         self.canonical_form = frozenset(phrases)
         self._searched_phrases = {
             phrase: found
-            for phrase in self.canonical_form
+            for phrase in (() if are_plain else self.canonical_form)
             if not _PLAIN_PHRASES.fullmatch(" ".join(phrase)) and (found := _searched_phrase(phrase)) is not None
         }
         searched = self._searched_phrases.keys()
@@ -83,15 +86,16 @@ class Track(Filter):
     @classmethod
     def parse(cls, value: str) -> Self:
         texts = split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases")
-        if found := _IN_NO_TEXT.search(value):
+        are_plain = _PLAIN_PHRASES.fullmatch(value) is not None
+        if not are_plain and (found := _IN_NO_TEXT.search(value)):
             message = f"track must not contain U+{ord(found.group()):04X}, which no text has"
             raise ParameterError(message, param="track")
         for text in texts:
             if not 1 <= (size := len(text.encode())) <= MAX_PHRASE_BYTES:
                 message = f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}"
                 raise ParameterError(message, param="track")
-        if _PLAIN_PHRASES.fullmatch(value):
-            return cls([frozenset(fold(text).split()) for text in texts])
+        if are_plain:
+            return cls([frozenset(fold(text).split()) for text in texts], are_plain=True)
         phrases = [frozenset(map(_fold_term, text.split())) for text in texts]
         unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
         unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))

@@ -193,17 +193,16 @@ def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
 
 
 def _make_background_services(store: Store, config: Config, hub: Hub, directory: StreamDirectory) -> BackgroundServices:
-    jitter = random.Random()
     return BackgroundServices(
-        JobWorkers(store.job_queue, store.job_runner, jitter),
-        RepairLoop(store.repair, jitter),
-        make_expiry_loop(store.expiry, config.status_max_days, config.status_archive_dir, jitter),
-        IdleHomesLoop(store.idle_homes, config.home_idle_days, jitter),
-        LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes), jitter),
+        JobWorkers(store.job_queue, store.job_runner),
+        RepairLoop(store.repair),
+        make_expiry_loop(store.expiry, config.status_max_days, config.status_archive_dir),
+        IdleHomesLoop(store.idle_homes, config.home_idle_days),
+        LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes)),
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
-        WriteGuard(store.state, config.write_replicas, jitter),
+        WriteGuard(store.state, config.write_replicas),
         TrendCounter(hub),
         store.cluster_watch,
     )

@@ -23,11 +23,7 @@ OWN_JOB = "a home that cannot be written holds up all homes of one Redis, but on
 LEFT_OUT = {
     "store/redis/": "tests the link to one Redis, to Sentinels or to a cluster of its own",
     "test_sessions.py::test_a_ticket_with_a_lost_answer": STOPS_IT,
-    "test_event_log.py::test_a_cut_subscription": STOPS_IT,
     "test_idempotency.py::test_a_retried_batch": STOPS_IT,
-    "test_idempotency.py::test_a_stopped_redis": STOPS_IT,
-    "test_idempotency.py::test_a_frozen_redis": STOPS_IT,
-    "test_idempotency.py::test_the_answer_of_a_cancelled_write": STOPS_IT,
     "test_writes.py::test_a_write_with_a_lost_answer": STOPS_IT,
     "test_writes.py::test_a_replica_changes_nothing": STOPS_IT,
     "test_rollbacks.py": OWN_WRITER,

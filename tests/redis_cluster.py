@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import redis
-from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
 from stream_server.demo.cluster_demo import free_ports
@@ -25,8 +24,11 @@ NODE_TIMEOUT_MS = 2000
 LINK_SECONDS = 60.0
 """Patience with the cluster. Nodes accept writes two seconds after their start at the earliest."""
 
-ELECTION_TIMEOUTS = 4
-"""After an election Redis begins no other one at the same node for so many node timeouts. In the first half of that
+PRIMARIES = 3
+"""So many that a majority is left to promote a replica."""
+
+ELECTION_SECONDS = 4 * NODE_TIMEOUT_MS / 1000
+"""After an election Redis begins no other one at the same node for four node timeouts. In the first half of that
 time it counts the old votes again. A planned failover to that node fails then: Redis ends it after five seconds."""
 
 LIVELY = ("--repl-ping-replica-period", "1", "--repl-timeout", "5", "--loglevel", "notice")
@@ -79,32 +81,19 @@ class Node(RedisProcess):
 class PrivateCluster:
     """A cluster of real processes. ``nodes`` has the first primaries, that of the core first, then their replicas."""
 
-    def __init__(
-        self,
-        binary: Path,
-        *options: str,
-        primaries: int = 3,
-        replicas: int = 1,
-        node_timeout_ms: int = NODE_TIMEOUT_MS,
-        durable: bool = True,
-        migration: bool = False,
-    ) -> None:
+    def __init__(self, binary: Path, *, replicas: int = 1, durable: bool = True) -> None:
         """``replicas`` is the number for each primary. With ``durable`` each second is written to disk."""
-        assert primaries >= 3, "a majority of primaries must be left to promote a replica"
         options = (
-            "--cluster-node-timeout", str(node_timeout_ms),
+            "--cluster-node-timeout", str(NODE_TIMEOUT_MS),
             "--cluster-require-full-coverage", "no",
-            "--cluster-allow-replica-migration", "yes" if migration else "no",
+            "--cluster-allow-replica-migration", "no",
             "--appendonly", "yes" if durable else "no",
             "--appendfsync", "everysec",
-            *options,
         )  # fmt: skip
-        count = primaries * (1 + replicas)
+        count = PRIMARIES * (1 + replicas)
         ports = free_ports(2 * count)
         self._binary, self._options = binary, options
         self.nodes = [Node(binary, ports[2 * at], ports[2 * at + 1], *options) for at in range(count)]
-        self._primaries = primaries
-        self._election_seconds = ELECTION_TIMEOUTS * node_timeout_ms / 1000
 
     @property
     def url(self) -> str:
@@ -185,14 +174,14 @@ class PrivateCluster:
     def rested_replica(self, primary: Node) -> Node:
         """Return a replica of a primary that a planned failover can promote. Waits if it just stood for election."""
         replica = min(self.replicas(primary), key=Node.last_election)
-        wait_until(lambda: time.time() > replica.last_election() + self._election_seconds, LINK_SECONDS, "a rested one")
+        wait_until(lambda: time.time() > replica.last_election() + ELECTION_SECONDS, LINK_SECONDS, "a rested one")
         return replica
 
-    def agreed(self, seconds: float = LINK_SECONDS) -> None:
+    def agreed(self) -> None:
         """Wait until all living nodes name the same owners and replicas, accept writes, and all links are up."""
-        wait_until(self._agrees, seconds, "nodes that agree")
+        wait_until(self._agrees, LINK_SECONDS, "nodes that agree")
 
-    def promoted(self, old: Node, seconds: float = LINK_SECONDS) -> Node:
+    def promoted(self, old: Node) -> Node:
         """Wait until another node than ``old`` owns the slot of the core, by the word of all living nodes."""
         named: set[str] = set()
 
@@ -201,19 +190,12 @@ class PrivateCluster:
             named = _owners([node for node in self.alive if node is not old], CORE_SLOT)
             return len(named) == 1 and old.id not in named
 
-        wait_until(is_promoted, seconds, "a promotion")
+        wait_until(is_promoted, LINK_SECONDS, "a promotion")
         return self.by_id(named.pop())
 
-    def linked(self, replica: Node, seconds: float = LINK_SECONDS) -> None:
+    def linked(self, replica: Node) -> None:
         """Wait until a replica follows its primary."""
-        wait_until(lambda: replica.info().get("master_link_status") == "up", seconds, "a replica linked")
-
-    # Clients.
-
-    def client(self) -> Any:
-        """Return redis-py's client of the whole cluster, to inspect what the server wrote."""
-        host, port = self.alive[0].address
-        return RedisCluster(host=host, port=port, driver_info=None, require_full_coverage=False)
+        wait_until(lambda: replica.info().get("master_link_status") == "up", LINK_SECONDS, "a replica linked")
 
     def flush(self) -> None:
         """Delete all data, on all primaries."""
@@ -221,20 +203,6 @@ class PrivateCluster:
             node.run("FLUSHALL", "SYNC")
 
     # Faults.
-
-    def freeze(self, node: Node) -> None:
-        node.pause()
-
-    def wake(self, node: Node) -> None:
-        node.resume()
-
-    def kill(self, node: Node) -> None:
-        """Kill a node with SIGKILL. It keeps its data: :meth:`start_again`."""
-        node.kill()
-
-    def start_again(self, node: Node) -> None:
-        """Start a killed node on the same ports and data."""
-        node.start()
 
     def failover(self, replica: Node) -> None:
         """Promote a :meth:`rested_replica` by a plain CLUSTER FAILOVER, and wait until all living nodes know it.
@@ -300,14 +268,14 @@ class PrivateCluster:
             list(threads.map(Node.start, nodes))
 
     def _make(self) -> None:
-        primaries = self.nodes[: self._primaries]
+        primaries = self.nodes[:PRIMARIES]
         for epoch, node in enumerate(self.nodes, 1):
             node.run("CLUSTER", "SET-CONFIG-EPOCH", epoch)
-        for node, ranges in zip(primaries, layout(self._primaries), strict=True):
+        for node, ranges in zip(primaries, layout(), strict=True):
             node.run("CLUSTER", "ADDSLOTSRANGE", *(bound for each in ranges for bound in each))
         self._meet(self.nodes)
-        for at, replica in enumerate(self.nodes[self._primaries :]):
-            replica.run("CLUSTER", "REPLICATE", primaries[at % self._primaries].id)
+        for at, replica in enumerate(self.nodes[PRIMARIES:]):
+            replica.run("CLUSTER", "REPLICATE", primaries[at % PRIMARIES].id)
         self.agreed()
 
     @staticmethod
@@ -345,10 +313,10 @@ class PrivateCluster:
         return moved
 
 
-def layout(primaries: int) -> list[list[tuple[int, int]]]:
+def layout() -> list[list[tuple[int, int]]]:
     """Return the ranges of slots of each primary. The first has the core's slot alone."""
     rest = [slot for slot in range(SLOTS) if slot != CORE_SLOT]
-    others = primaries - 1
+    others = PRIMARIES - 1
     bounds = [len(rest) * at // others for at in range(others + 1)]
     return [[(CORE_SLOT, CORE_SLOT)], *(_ranges(rest[bounds[at] : bounds[at + 1]]) for at in range(others))]
 

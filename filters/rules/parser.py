@@ -169,16 +169,10 @@ def negate(node: Node) -> Node:
     return And(parts) if isinstance(node, Or) else Or(parts)
 
 
-def join_and(parts: list[Node]) -> Node:
-    """Join the parts by AND. A single part stays as it is, and nested Ands are merged."""
-    flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, And) else (part,)))
-    return flat[0] if len(flat) == 1 else And(flat)
-
-
-def join_or(parts: list[Node]) -> Node:
-    """Join the parts by OR. A single part stays as it is, and nested Ors are merged."""
-    flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, Or) else (part,)))
-    return flat[0] if len(flat) == 1 else Or(flat)
+def join(kind: type[And] | type[Or], parts: list[Node]) -> Node:
+    """Join the parts by AND or by OR. A single part stays as it is, and nested parts of the same kind are merged."""
+    flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
+    return flat[0] if len(flat) == 1 else kind(flat)
 
 
 def format_node(node: Node) -> str:
@@ -247,13 +241,13 @@ class _Parser:
         while _is_or(self._lookahead):
             self._advance()
             parts.append(self._parse_and())
-        return join_or(parts)
+        return join(Or, parts)
 
     def _parse_and(self) -> Node:
         parts = [self._parse_part()]
         while self._lookahead.kind not in {")", "end"} and not _is_or(self._lookahead):
             parts.append(self._parse_part())
-        return join_and(parts)
+        return join(And, parts)
 
     def _parse_part(self) -> Node:
         token = self._lookahead

@@ -5,7 +5,7 @@ Those that need more than that are functions. All raise the exceptions of ``stre
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from stream_server.client.call import Call, Page, PageOptions, WriteOptions, call
 from stream_server.client.transport import RequestOptions, decode_answer
@@ -13,6 +13,7 @@ from stream_server.wire.objects import (
     Comment,
     FollowState,
     Group,
+    GroupKind,
     LikeCount,
     List,
     ListedUser,
@@ -27,8 +28,6 @@ from stream_server.wire.objects import (
     TalkMessage,
     User,
 )
-
-GroupKind = Literal["public", "private", "announcement"]
 
 MAX_USERS_PER_CALL = 1000
 """Most accounts that :meth:`Calls.create_users` creates in one request; the server accepts no more."""

@@ -11,9 +11,8 @@ from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
+from stream_server.security.external_identity import SCOPES
 from stream_server.store.idempotency import IdempotencyKey
-
-SCOPES = ("read", "write", "stream", "firehose", "ingest", "admin")
 
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_SECONDS = 100 * 365 * 86400
@@ -73,7 +72,7 @@ async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl:
 def parse_scopes(text: str) -> frozenset[str]:
     """Return the scopes in ``text``, separated by blanks or commas. End the command if a scope is unknown."""
     scopes = frozenset(text.replace(",", " ").split())
-    unknown = sorted(scopes - set(SCOPES))
+    unknown = sorted(scopes.difference(SCOPES))
     if unknown or not scopes:
         fault = f"unknown scope {' '.join(unknown)}" if unknown else "no scope"
         raise CommandFailure(f"--scope: {fault}; give some of {' '.join(SCOPES)}", USAGE)

@@ -4,7 +4,6 @@ The command ``repair`` is here, too.
 """
 
 import asyncio
-import random
 import signal
 from collections import Counter
 from contextlib import suppress
@@ -64,14 +63,13 @@ def worker(*, as_json: bool, **flags: Any) -> None:
 async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]:
     """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress. Return the counts at the end."""
     async with server_access.open_store(settings) as store:
-        jitter, loop = random.Random(), asyncio.get_running_loop()
-        job_workers = JobWorkers(store.job_queue, store.job_runner, jitter)
+        job_workers, loop = JobWorkers(store.job_queue, store.job_runner), asyncio.get_running_loop()
         limits = RetentionLimits(settings.log_max_seconds, settings.log_max_bytes)
         work = (
             _show_progress(job_workers, console), job_workers.run(settings.job_workers or 1),
-            LogTrimmer(store.retention, limits, jitter).run(),
-            IdleHomesLoop(store.idle_homes, settings.home_idle_days, jitter).run(),
-            make_expiry_loop(store.expiry, settings.status_max_days, settings.status_archive_dir, jitter).run(),
+            LogTrimmer(store.retention, limits).run(),
+            IdleHomesLoop(store.idle_homes, settings.home_idle_days).run(),
+            make_expiry_loop(store.expiry, settings.status_max_days, settings.status_archive_dir).run(),
         )  # fmt: skip
         tasks = [asyncio.create_task(each) for each in work]
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -147,7 +145,7 @@ async def find_and_repair(settings: Config, *, fix: bool) -> list[RepairFinding]
             task = bar.add_task("checking", total=None)
             found = await store.repair.run(fix=fix, on_progress=lambda n, of: bar.update(task, completed=n, total=of))
         if fix and found:
-            await JobWorkers(store.job_queue, store.job_runner, random.Random()).run_until_empty()
+            await JobWorkers(store.job_queue, store.job_runner).run_until_empty()
             found += [RepairFinding("parked", job, "still fails") for job in await store.job_queue.list_parked()]
     return found
 

@@ -23,15 +23,13 @@
 // app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
 // app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
 // app.dialog(title, content, {wide})  opens a modal window with a close button; returns the <dialog>; close it by .close()
-// app.keys              what the help lists; a view pushes rows [keys, meaning] when it is first mounted
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
 import { decoded, fill, h, icon } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain } from "./forms.js";
-import { askToReplace, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
-import { store } from "./storage.js";
+import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
@@ -48,6 +46,7 @@ const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"], ["c, /", "add a column"],
   ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
   ["z", "undo what was just done"], ["space", "pause or resume a column"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
+  ["r, c, l, s", "in People: reply to, comment on, like, bookmark the post"], ["/", "in People: find a user or a tag"],
 ];
 
 const client = openClient();
@@ -61,7 +60,6 @@ let root = h("main", { id: "main", tabindex: "0" });
 /** What views get, see above. */
 export const app = {
   client,
-  keys: KEYS,
   path: /** @type {string[]} */ ([]),
   get user() {
     return client.user;
@@ -145,7 +143,6 @@ function takeBack() {
   root = parked.root;
   state.mounted = parked.mounted;
   state.mounted.resume();
-  app.undo.refresh();
   return true;
 }
 
@@ -209,7 +206,6 @@ function changeTheme() {
   if (next) html.dataset.theme = next;
   else delete html.dataset.theme;
   store("localStorage", "stream-server.theme", next);
-  dispatchEvent(new Event("themechange"));
   say(next ? `Colours: ${next}` : "Colours: as the system has them");
 }
 
@@ -251,16 +247,11 @@ function onKey(event) {
 
 /** A link that somebody sent must not change the user unseen: while there is a session, its user decides. @param {string} code */
 async function followLink(code) {
-  const before = client.user && (await isAlive()) && client.user;
+  await client.request("GET", "/v1/users/me").catch(() => null); // a client that finds that the server does not take its session forgets it
+  const before = client.user;
   if (before && !(await askToReplace(app))) return;
   await signInByCode(code);
   if (before && client.user && before.id !== client.user.id) say(`You are @${client.user.login} now, instead of @${before.login}.`);
-}
-
-/** Whether the server still takes the session; a client that finds that it does not forgets it. */
-async function isAlive() {
-  await client.request("GET", "/v1/users/me").catch(() => null);
-  return client.user !== null;
 }
 
 /** A link that signs in works once: what it said goes to the person if it does not. @param {string} code */

@@ -4,8 +4,7 @@
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
 import { Column } from "./column.js";
-import { fill, h } from "./dom.js";
-import { aloneParameters, toHash, toParameters } from "./filter.js";
+import { aloneParameters, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain } from "./forms.js";
@@ -34,28 +33,29 @@ export class Board {
   open(filters) {
     for (const column of [...this.columns]) this.take(column);
     this.strip.scrollLeft = 0;
-    for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(new Column(this, filter, `c${++this.tags}`), this.columns.length);
+    for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(filter, this.columns.length);
     this.changed();
   }
 
   /** @param {import("./filter.js").Filter} filter @param {Column} [replaced] */
   add(filter, replaced) {
     const index = replaced ? this.columns.indexOf(replaced) : this.columns.length;
-    const column = new Column(this, filter, `c${++this.tags}`);
     if (replaced) this.take(replaced);
-    this.place(column, index);
+    const column = this.place(filter, index);
     this.changed();
     column.element.scrollIntoView({ behavior: "smooth", inline: "nearest" });
     return column;
   }
 
-  /** @param {Column} column @param {number} index */
-  place(column, index) {
+  /** Makes a column at a place among the others. @param {import("./filter.js").Filter} filter @param {number} index */
+  place(filter, index) {
+    const column = new Column(this, filter, `c${++this.tags}`);
     const shared = this.columns.filter((other) => !other.isAlone).reduce((sum, other) => sum + encodeURIComponent(other.rule).length, 0);
     column.isAlone = shared + encodeURIComponent(column.rule).length > MAX_SHARED_CHARS;
     this.strip.insertBefore(column.element, this.columns[index]?.element ?? this.strip.querySelector(".add-column"));
     this.columns.splice(index, 0, column);
     this.history = this.history.then(() => this.loadHistory(column));
+    return column;
   }
 
   /** @param {Column} column */
@@ -68,7 +68,7 @@ export class Board {
   remove(column) {
     const index = this.columns.indexOf(column);
     const undone = () => {
-      this.place(new Column(this, column.filter, `c${++this.tags}`), Math.min(index, this.columns.length));
+      this.place(column.filter, Math.min(index, this.columns.length));
       this.changed();
     };
     this.take(column);
@@ -224,11 +224,6 @@ export class Board {
     return this.columns.map((column) => column.filter);
   }
 
-  /** The address of these columns. */
-  get hash() {
-    return `#/streams/${toHash(this.filters)}`;
-  }
-
   close() {
     clearInterval(this.timer);
     this.shared?.close();
@@ -254,11 +249,4 @@ const rank = (kind) => ["live", "wait", "bad", "refused"].indexOf(kind);
 function tellWarning(message) {
   if (message.code === "falling_behind") return `This page reads too slowly: ${message.percent} % of its buffer are in use.`;
   return `Warning ${message.code}${message.filter ? ` (${message.filter})` : ""}${message.rule ? ` ${message.rule}` : ""}`;
-}
-
-/** What stands where there are no columns. @param {() => void} add */
-export function emptyBoard(add) {
-  const box = h("div", { class: "empty" });
-  fill(box, h("h2", {}, "No columns yet"), h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: add }, "Add a column"));
-  return box;
 }

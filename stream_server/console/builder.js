@@ -44,7 +44,6 @@ export class Builder {
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
     this.window = app.dialog(filter ? "Change the filter" : "Add a column", this.draw(), { wide: true, class: "builder" });
-    this.window.addEventListener("close", () => this.map.close());
     this.changed();
     this.words.input.focus();
   }
@@ -82,7 +81,10 @@ export class Builder {
     const rule = toRule(this.filter);
     fill(this.shownRule, rule || titleOf(this.filter));
     fill(this.problem, "");
-    if (rule !== this.triedRule) this.forgetTrial();
+    if (rule !== this.triedRule) { // what was found by another rule than the one on show says nothing of it
+      this.triedRule = "";
+      fill(this.result);
+    }
     if (rule) this.timer = setTimeout(() => this.check(rule), CHECK_MS);
   }
 
@@ -110,12 +112,6 @@ export class Builder {
     fill(this.shownRule, letters.slice(0, from).join(""), h("mark", { class: "mistake" }, letters.slice(from, to).join("") || " "), letters.slice(to).join(""));
   }
 
-  /** What was found by another rule than the one on show says nothing of it. */
-  forgetTrial() {
-    this.triedRule = "";
-    fill(this.result);
-  }
-
   /** Takes what was typed into the chips. @returns {Promise<boolean>} false if one of them has to be mended; it has the focus then */
   async commitChips() {
     const chips = [this.words, this.people, this.languages];
@@ -138,7 +134,7 @@ export class Builder {
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
         h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
-        found.examples.slice(0, SHOWN).map((example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
+        found.examples.slice(0, SHOWN).map((example) => postRow(example.status, example.parts, this.app, { rule, why: "" })));
     } catch (error) {
       if (isOld()) return;
       fill(this.result, h("p", { class: "problem" }, explain(error)));

@@ -1,9 +1,8 @@
 // @ts-check
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
-import { fill, h, icon } from "./dom.js";
+import { entry, fill, h, icon, menu } from "./dom.js";
 import { aloneParameters, titleOf, toRule } from "./filter.js";
-import { entry, menu } from "./menu.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
@@ -54,7 +53,7 @@ export class Column {
         h("h2", { title: this.rule || this.title }, h("bdi", {}, this.title)),
         this.pauseButton,
         this.menu()),
-      h("div", { class: "column-meter" }, this.plot.canvas, this.rate, this.age),
+      h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
       this.state,
       h("div", { class: "newer-place" }, this.rows.newer),
       this.rows.scroller);
@@ -83,7 +82,7 @@ export class Column {
       this.showState();
       return;
     }
-    this.rows.add(this.item(message.status, message, matched));
+    this.rows.add(this.item(message.status, matched));
   }
 
   /** @returns {[string, string]} a kind of state and its words */
@@ -100,10 +99,9 @@ export class Column {
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
-  /** @param {any} status @param {any} message @param {any[]} matched @returns {import("./rows.js").Item} */
-  item(status, message, matched) {
-    const record = { cursor: message.cursor, at: message.at, status, reasons: reasonsOf(matched) };
-    return { id: status.id, make: () => postRow(record, this.app, { rule: this.rule, why: this.whyAll() }) };
+  /** @param {any} status @param {any[]} matched @returns {import("./rows.js").Item} */
+  item(status, matched) {
+    return { id: status.id, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }) };
   }
 
   whyAll() {
@@ -114,7 +112,7 @@ export class Column {
 
   /** Shows the newest posts of the past hour, so that a new column is not empty. @param {any[]} examples newest first */
   fillOlder(examples) {
-    this.rows.addOlder(examples.map(({ status, parts }) => this.item(status, { cursor: "", at: status.posted }, [{ parts: parts ?? [] }])));
+    this.rows.addOlder(examples.map(({ status, parts }) => this.item(status, [{ parts: parts ?? [] }])));
     this.showState();
   }
 
@@ -171,7 +169,7 @@ export class Column {
   }
 
   takeOld(event) {
-    if (event.kind === "post") this.rows.add(this.item(event.status, event, event.matched ?? []));
+    if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
     else if (event.kind === "delete") this.rows.remove(event.status.id);
     else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
   }

@@ -68,6 +68,13 @@ export function decoded(part) {
   }
 }
 
+/** The element after or before the one that has the focus, or else the first one. @param {Iterable<Element>} elements @param {number} by 1 or -1 @returns {any} */
+export function neighbour(elements, by) {
+  const all = [...elements];
+  const at = all.findIndex((each) => each.contains(document.activeElement));
+  return all[Math.max(0, Math.min(all.length - 1, at + by))];
+}
+
 /** A name or login that others chose: its direction of writing must not turn the text around it. @param {any} text */
 export function isolate(text, attributes = {}) {
   return h("bdi", attributes, text);
@@ -115,21 +122,27 @@ export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }
 
-/** The colour of a role (`--accent`) as canvas needs it. @param {string} role */
-export function colour(role) {
-  const probe = h("i", { class: `role-${role}`, hidden: true });
-  document.body.append(probe);
-  const found = getComputedStyle(probe).color;
-  probe.remove();
-  return found;
-}
-
-/** @param {string} iso a time of the API @returns {string} such as `18:02:07` in the viewer's own time */
-export function clock(iso) {
-  return new Date(iso).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-}
-
-/** A time of the API as the viewer reads it, with the exact one on hover. @param {string} iso */
+/** A time of the API as the viewer reads it, such as `18:02:07`, with the exact one on hover. @param {string} iso */
 export function time(iso) {
-  return h("time", { datetime: iso, title: new Date(iso).toLocaleString() }, clock(iso));
+  const date = new Date(iso);
+  return h("time", { datetime: iso, title: date.toLocaleString() }, date.toLocaleTimeString([], { timeStyle: "medium", hour12: false }));
+}
+
+/** A button that opens a small menu, which closes by Escape, by a choice and when the focus leaves it. @param {string} label @param {any[]} entries of `entry` @param {string} [look] classes of the button @returns {any} */
+export function menu(label, entries, look = "button quiet") {
+  const root = h("details", { class: "menu" }, h("summary", { class: look, "aria-label": label, title: label }, icon("more")), h("div", { class: "menu-list" }, entries));
+  const close = () => { root.open = false; };
+  root.addEventListener("click", (/** @type {Event} */ event) => { if (/** @type {Element} */ (event.target).closest("button")) close(); });
+  root.addEventListener("focusout", (/** @type {FocusEvent} */ event) => { if (!root.contains(/** @type {Node} */ (event.relatedTarget))) close(); });
+  root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Escape" || !root.open) return;
+    close();
+    root.querySelector("summary")?.focus();
+  });
+  return root;
+}
+
+/** @param {string} label @param {() => any} onclick @param {string} [kind] a class, such as "danger" */
+export function entry(label, onclick, kind = "") {
+  return h("button", { type: "button", class: ["menu-entry", kind], onclick }, h("bdi", {}, label));
 }

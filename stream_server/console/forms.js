@@ -28,20 +28,63 @@ export async function told(place, work, after = "") {
 }
 
 /**
- * Makes a form. Sending it does some work, and tells what went wrong in the paragraph of `problemBox` among the parts.
- * @param {Record<string, any>} attributes @param {any[]} parts @param {(form: any) => Promise<any>} work @param {string} [after] a text behind what went wrong
+ * Makes a form. Sending it does some work, once at a time, and tells what went wrong in the paragraph of `problemBox` among
+ * the parts; the field that the error names gets the focus.
+ * @param {Record<string, any>} attributes @param {any[]} parts @param {(form: any, key: RetryKey) => Promise<any>} work gets the key of its write
+ * @param {string} [after] a text behind what went wrong
  */
 export function form(attributes, parts, work, after) {
+  const key = new RetryKey();
   const made = h("form", attributes, parts);
-  const place = made.querySelector(".problem") ?? made;
-  made.addEventListener("submit", (/** @type {Event} */ event) => {
+  made.addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();
-    void told(place, () => work(made), after);
+    if (made.ariaBusy) return;
+    made.ariaBusy = "true";
+    const error = await told(made.querySelector(".problem"), () => work(made, key), after);
+    made.ariaBusy = null;
+    if (error) made.elements.namedItem(error.param ?? "")?.focus();
+    else key.done();
   });
   return made;
+}
+
+/** Buttons of which one is pressed, at first the first. @param {Record<string, any>} attributes @param {Record<string, string>} options names, and what stands on the buttons @param {(name: string) => void} onChoice */
+export function choice(attributes, options, onChoice) {
+  const press = (/** @type {Event} */ { currentTarget }) => {
+    buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === currentTarget)));
+    onChoice(/** @type {HTMLElement} */ (currentTarget).dataset.name ?? "");
+  };
+  const buttons = Object.entries(options).map(([name, text], at) => h("button", { type: "button", "aria-pressed": String(!at), dataset: { name }, onclick: press }, text));
+  return h("div", { role: "group", ...attributes }, buttons);
 }
 
 /** The two buttons beneath a form. @param {string} label of the one that sends it @param {() => void} [cancel] */
 export function formEnd(label, cancel) {
   return h("div", { class: "row end" }, cancel && h("button", { type: "button", onclick: cancel }, "Cancel"), h("button", { class: "primary" }, label));
+}
+
+/** The key of a write that may have to be repeated: the same content keeps its key, so that it takes effect once. */
+export class RetryKey {
+  constructor() {
+    this.text = "";
+    this.key = "";
+  }
+
+  /** @param {unknown} content @returns {string} */
+  of(content) {
+    const text = JSON.stringify(content);
+    if (this.text !== text) Object.assign(this, { text, key: newKey() });
+    return this.key;
+  }
+
+  /** Forget the content: the next write is a new one, even with the same content. */
+  done() {
+    this.text = "";
+    this.key = "";
+  }
+}
+
+/** Return a new idempotency key. `crypto.randomUUID` is missing on plain HTTP of another host. */
+export function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2,7 +2,7 @@
 // A map of the world on which boxes are drawn: by mouse or touch, by keys, and as four numbers.
 
 import { coastlines } from "./coast.js";
-import { colour, fill, h, icon } from "./dom.js";
+import { fill, h, icon, svg } from "./dom.js";
 
 const LEAST_DEGREES = 0.05; // a smaller drag is a click
 const ZOOMS = [1, 2, 4, 8, 16];
@@ -27,6 +27,19 @@ function halves([west, south, east, north]) {
   return west <= east ? [[west, south, east, north]] : [[west, south, 180, north], [-180, south, east, north]];
 }
 
+/** The land, and the same once more beyond the date line on both sides: a ring that crosses the line ends there. */
+function land() {
+  const d = coastlines().map((ring) => `M${ring.map((degrees, index) => (index % 2 ? -degrees : degrees)).join(" ")}z`).join("");
+  return [-360, 0, 360].map((turn) => svg("path", { class: "land", d, transform: `translate(${turn})` }));
+}
+
+function grid() {
+  const meridians = Array.from({ length: 13 }, (_, index) => `M${30 * index - 180} -90V90`);
+  const parallels = Array.from({ length: 7 }, (_, index) => `M-180 ${30 * index - 90}H180`);
+  return svg("path", { d: [...meridians, ...parallels].join("") });
+}
+
+/** Draws in degrees, with the south below: the second number of a place is its latitude times -1. */
 export class WorldMap {
   /** @param {Box[]} boxes @param {() => void} onChange */
   constructor(boxes, onChange) {
@@ -36,51 +49,30 @@ export class WorldMap {
     this.zoom = 1;
     this.center = [0, 10];
     /** @type {any} */ this.drag = null;
-    this.land = coastlines();
-    this.canvas = h("canvas", {
+    this.areas = svg("g", {});
+    this.map = svg("svg", {
       class: "map", tabindex: "0", role: "application",
       "aria-label": "World map. Drag to draw a box. Enter adds a box, arrows move it, Shift and arrows resize it, Delete removes it.",
       onpointerdown: (/** @type {PointerEvent} */ event) => this.down(event),
       onpointermove: (/** @type {PointerEvent} */ event) => this.move(event),
-      onpointerup: () => this.up(),
-      onpointercancel: () => this.up(),
+      onpointerup: () => { this.drag = null; },
+      onpointercancel: () => { this.drag = null; },
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-    });
+    }, grid(), land(), this.areas);
     this.list = h("div", { class: "chips" });
     this.numbers = h("div", { class: "numbers" });
     const tool = (/** @type {any} */ name, /** @type {string} */ label, /** @type {() => void} */ work) =>
       h("button", { type: "button", class: "quiet", "aria-label": label, title: label, onclick: work }, name);
     this.element = h("div", { class: "map-box" },
-      h("div", { class: "map-frame" }, this.canvas, h("div", { class: "map-tools" }, tool(icon("plus"), "Zoom in", () => this.zoomBy(1)), tool("–", "Zoom out", () => this.zoomBy(-1)))),
+      h("div", { class: "map-frame" }, this.map, h("div", { class: "map-tools" }, tool(icon("plus"), "Zoom in", () => this.zoomBy(1)), tool("–", "Zoom out", () => this.zoomBy(-1)))),
       this.list, this.numbers);
-    this.watcher = new ResizeObserver(() => this.draw());
-    this.watcher.observe(this.canvas);
-    this.showBoxes();
-  }
-
-  close() {
-    this.watcher.disconnect();
-  }
-
-  /** Degrees of the map that fit its width. */
-  get span() {
-    return 360 / this.zoom;
+    this.show();
   }
 
   /** @param {PointerEvent} event @returns {number[]} longitude and latitude */
   place(event) {
-    const frame = this.canvas.getBoundingClientRect();
-    const perPixel = this.span / frame.width;
-    return [this.west + (event.clientX - frame.left) * perPixel, this.north - (event.clientY - frame.top) * perPixel];
-  }
-
-  get west() {
-    return Math.min(180 - this.span, Math.max(-180, this.center[0] - this.span / 2));
-  }
-
-  get north() {
-    const tall = (this.span * (this.canvas.clientHeight || 1)) / (this.canvas.clientWidth || 2);
-    return Math.max(-90 + tall, Math.min(90, this.center[1] + tall / 2));
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.map.getScreenCTM().inverse());
+    return [x, -y];
   }
 
   /** @param {number} step */
@@ -94,12 +86,12 @@ export class WorldMap {
 
   /** @param {PointerEvent} event */
   down(event) {
-    this.canvas.setPointerCapture(event.pointerId);
+    this.map.setPointerCapture(event.pointerId);
     const [lon, lat] = this.place(event);
     const found = this.boxes.findIndex((box) => halves(box).some(([w, s, e, n]) => lon >= w && lon <= e && lat >= s && lat <= n));
     this.drag = { from: [lon, lat], moves: found >= 0 ? [...this.boxes[found]] : null, isNew: found < 0 };
     if (found >= 0) this.selected = found;
-    this.draw();
+    this.show();
   }
 
   /** @param {PointerEvent} event */
@@ -113,11 +105,6 @@ export class WorldMap {
     this.drag.isNew = false;
     this.boxes[this.selected] = normal([fromLon, fromLat, lon, lat]);
     this.changed();
-  }
-
-  up() {
-    this.drag = null;
-    this.showBoxes();
   }
 
   /** @param {Box} box @param {number} east @param {number} north */
@@ -140,7 +127,6 @@ export class WorldMap {
     else if (event.shiftKey) this.resize(box, east, north);
     else this.shift(box, east, north);
     event.preventDefault();
-    this.showBoxes();
   }
 
   /** @param {Box} box @param {number} moreEast @param {number} moreNorth */
@@ -156,7 +142,6 @@ export class WorldMap {
     const half = 10 / this.zoom;
     this.selected = this.boxes.push(normal([lon - half, lat - half / 2, lon + half, lat + half / 2])) - 1;
     this.changed();
-    this.showBoxes();
   }
 
   /** @param {number} index */
@@ -164,21 +149,16 @@ export class WorldMap {
     this.boxes.splice(index, 1);
     this.selected = this.boxes.length - 1;
     this.changed();
-    this.showBoxes();
   }
 
   changed() {
-    this.draw();
+    this.show();
     this.onChange();
   }
 
-  /** Shows the boxes as chips, and the selected one as four numbers. */
-  showBoxes() {
+  /** Shows the boxes on the map and as chips, and the selected one as four numbers. */
+  show() {
     this.draw();
-    fill(this.list, this.boxes.map((box, index) => h("span", { class: ["chip", index === this.selected && "on"] },
-      h("button", { type: "button", class: "chip-text", onclick: () => ((this.selected = index), this.showBoxes()) }, box.join(", ")),
-      h("button", { type: "button", class: "chip-x", "aria-label": `Remove the box ${box.join(", ")}`, onclick: () => this.removeBox(index) }, icon("close")))),
-      h("button", { type: "button", class: "chip add", onclick: () => this.addBox() }, icon("plus"), "Box"));
     const box = this.boxes[this.selected];
     fill(this.numbers, box ? box.map((value, side) => h("label", {}, NAMES[side], h("input", {
       type: "number", step: "0.01", min: side % 2 ? -90 : -180, max: side % 2 ? 90 : 180, value,
@@ -186,65 +166,24 @@ export class WorldMap {
     }))) : h("p", { class: "muted small" }, "Drag on the map, or add a box and move it by arrow keys."));
   }
 
-  /** @param {number} side @param {HTMLInputElement} input */
+  /** Takes a number that was typed. The fields stay, since one of them has the focus. @param {number} side @param {HTMLInputElement} input */
   setSide(side, input) {
     if (!input.checkValidity() || input.value === "") return input.reportValidity();
     this.boxes[this.selected][side] = round(Number(input.value));
-    this.changed();
     this.draw();
+    this.onChange();
   }
 
   draw() {
-    const { canvas } = this;
-    const [width, height, scale] = [canvas.clientWidth, canvas.clientHeight, devicePixelRatio || 1];
-    if (!width || !height) return;
-    canvas.width = width * scale;
-    canvas.height = height * scale;
-    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-    context.scale(scale, scale);
-    const perDegree = width / this.span;
-    const at = (/** @type {number} */ lon, /** @type {number} */ lat) => /** @type {[number, number]} */ ([(lon - this.west) * perDegree, (this.north - lat) * perDegree]);
-    this.drawGrid(context, at);
-    context.fillStyle = colour("line");
-    context.strokeStyle = colour("muted");
-    context.lineWidth = 0.6;
-    for (const ring of this.land) for (const turn of [-360, 0, 360]) drawRing(context, ring, turn, at);
-    this.boxes.forEach((box, index) => this.drawBox(context, at, box, index === this.selected));
+    const span = 360 / this.zoom;
+    const west = Math.min(180 - span, Math.max(-180, this.center[0] - span / 2));
+    const north = Math.max(-90 + span / 2, Math.min(90, this.center[1] + span / 4));
+    this.map.setAttribute("viewBox", `${west} ${-north} ${span} ${span / 2}`);
+    fill(this.areas, this.boxes.map((box, index) => halves(box).map(([from, south, to, top]) =>
+      svg("rect", { class: index === this.selected && "on", x: from, y: -top, width: to - from, height: top - south }))));
+    fill(this.list, this.boxes.map((box, index) => h("span", { class: ["chip", index === this.selected && "on"] },
+      h("button", { type: "button", class: "chip-text", onclick: () => ((this.selected = index), this.show()) }, box.join(", ")),
+      h("button", { type: "button", class: "chip-x", "aria-label": `Remove the box ${box.join(", ")}`, onclick: () => this.removeBox(index) }, icon("close")))),
+      h("button", { type: "button", class: "chip add", onclick: () => this.addBox() }, icon("plus"), "Box"));
   }
-
-  /** @param {CanvasRenderingContext2D} context @param {(lon: number, lat: number) => [number, number]} at */
-  drawGrid(context, at) {
-    context.strokeStyle = colour("line");
-    context.lineWidth = 0.5;
-    context.beginPath();
-    for (let lon = -180; lon <= 180; lon += 30) context.moveTo(...at(lon, 90)), context.lineTo(...at(lon, -90));
-    for (let lat = -90; lat <= 90; lat += 30) context.moveTo(...at(-180, lat)), context.lineTo(...at(180, lat));
-    context.stroke();
-  }
-
-  /** @param {CanvasRenderingContext2D} context @param {(lon: number, lat: number) => [number, number]} at @param {Box} box @param {boolean} isSelected */
-  drawBox(context, at, box, isSelected) {
-    for (const [west, south, east, north] of halves(box)) {
-      const [x, y] = at(west, north);
-      const [right, bottom] = at(east, south);
-      context.globalAlpha = 0.22;
-      context.fillStyle = colour("accent");
-      context.fillRect(x, y, right - x, bottom - y);
-      context.globalAlpha = 1;
-      context.strokeStyle = colour(isSelected ? "accent" : "muted");
-      context.lineWidth = isSelected ? 2 : 1.2;
-      context.strokeRect(x, y, right - x, bottom - y);
-    }
-  }
-}
-
-/** @param {CanvasRenderingContext2D} context @param {number[]} ring @param {number} turn degrees to the east, for what lies beyond the date line @param {(lon: number, lat: number) => [number, number]} at */
-function drawRing(context, ring, turn, at) {
-  const isBeyond = ring.every((degrees, index) => index % 2 || Math.abs(degrees + turn) > 180);
-  if (isBeyond) return;
-  context.beginPath();
-  for (let i = 0; i < ring.length; i += 2) context.lineTo(...at(ring[i] + turn, ring[i + 1]));
-  context.closePath();
-  context.fill();
-  context.stroke();
 }

@@ -1,8 +1,8 @@
 // @ts-check
-// Plots on canvases: the rate of a column over the last minute, a bar a second, with the ages of its events; and the line
-// of one value over the last hour, in which a gap is time in which nobody asked.
+// Plots: the rate of a column over the last minute, a bar a second, with the ages of its events; and the line of one
+// value over the last hour, in which a gap is time in which nobody asked. The style sheet has their colours.
 
-import { colour, h } from "./dom.js";
+import { fill, h, svg } from "./dom.js";
 import { HOUR_MS } from "./operations/history.js";
 
 /** @typedef {import("./operations/history.js").Sample} Sample */
@@ -10,25 +10,18 @@ import { HOUR_MS } from "./operations/history.js";
 const SECONDS = 60;
 const AGES = 300; // of the latest events, for the median and the 99th percentile
 
-/** Sizes a canvas for this screen. Returns what draws on it, or null while it is not shown. @param {HTMLCanvasElement} canvas */
-function prepare(canvas) {
-  const [width, height, scale] = [canvas.clientWidth, canvas.clientHeight, devicePixelRatio || 1];
-  if (!width) return null;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  context.scale(scale, scale);
-  return { context, width, height };
-}
+/** A drawing in units of its own, which is stretched over the room that it has. @param {string} name a class @param {number} width @param {number} height @param {string} label @param {...Element} parts */
+const stretched = (name, width, height, label, ...parts) =>
+  svg("svg", { class: name, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts);
 
 /** Counts what arrives, and draws it once a second. */
 export class RatePlot {
   constructor() {
-    this.canvas = h("canvas", { class: "plot", role: "img", "aria-label": "events in each second of the last minute" });
+    this.bars = svg("path", {});
+    this.root = stretched("plot", SECONDS, 1, "events in each second of the last minute", this.bars);
     this.counts = new Uint32Array(SECONDS);
     this.second = Math.floor(Date.now() / 1000);
     /** @type {number[]} */ this.ages = [];
-    this.total = 0;
   }
 
   /** @param {number} at when the event happened, in ms by this machine's clock @param {number} ageMs how old it was when it came, or NaN for one that was read later */
@@ -36,7 +29,6 @@ export class RatePlot {
     this.advance();
     const second = Math.min(this.second, Math.floor(at / 1000));
     if (second > this.second - SECONDS) this.counts[second % SECONDS] += 1;
-    this.total += 1;
     if (!Number.isFinite(ageMs)) return;
     this.ages.push(Math.max(0, ageMs));
     if (this.ages.length > AGES) this.ages.shift();
@@ -48,12 +40,15 @@ export class RatePlot {
     this.second = now;
   }
 
+  /** The counts of the last minute, the oldest first. The last one is of the second that still runs. */
+  minute() {
+    this.advance();
+    return Array.from({ length: SECONDS }, (_, index) => this.counts[(this.second + 1 + index) % SECONDS]);
+  }
+
   /** Events a second over the last ten whole seconds. */
   rate() {
-    this.advance();
-    let sum = 0;
-    for (let back = 1; back <= 10; back++) sum += this.counts[(this.second - back + SECONDS) % SECONDS];
-    return sum / 10;
+    return this.minute().slice(-11, -1).reduce((sum, count) => sum + count, 0) / 10;
   }
 
   /** @param {number} share such as 0.5 @returns {number} an age in ms, NaN without events */
@@ -63,25 +58,11 @@ export class RatePlot {
   }
 
   draw() {
-    this.advance();
-    const drawn = prepare(this.canvas);
-    if (!drawn) return;
-    const { context, width, height } = drawn;
-    context.fillStyle = accent();
-    const bar = width / SECONDS;
-    const top = Math.max(4, ...this.counts);
-    for (let index = 0; index < SECONDS; index++) {
-      const count = this.counts[(this.second + 1 + index) % SECONDS];
-      const tall = count && Math.max(2, (count / top) * height);
-      context.fillRect(index * bar, height - tall, Math.max(1, bar - 1), tall);
-    }
+    const counts = this.minute();
+    const top = Math.max(4, ...counts);
+    this.bars.setAttribute("d", counts.map((count, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.07, count / top)}` : "")).join(""));
   }
 }
-
-let known = "";
-addEventListener("themechange", () => (known = ""));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (known = ""));
-const accent = () => (known ||= colour("accent"));
 
 /** @param {number} perSecond */
 export function showRate(perSecond) {
@@ -98,31 +79,38 @@ export function showAge(ms) {
 
 const BREAK_MS = 8000;
 const SHORTEST_MS = 60_000;
-const PAD = 3;
+const FLOOR = 0.95; // where zero is, from the top: a line at either edge would be cut
+const CEILING = 0.05;
 
 /** Draws the samples of one value, and shows the one under the pointer. */
 export class LinePlot {
-  /** @param {string} name of the value @param {string} label @param {(value: number | null) => string} write */
+  /** @param {string} name of the value @param {string} label @param {(value: number | null | undefined) => string} write */
   constructor(name, label, write) {
     this.name = name;
     this.label = label;
     this.write = write;
-    /** @type {Sample[]} */
-    this.samples = [];
-    this.canvas = h("canvas", { class: "ops-plot", role: "img", "aria-label": "a plot without values yet" });
+    /** @type {Sample[]} */ this.samples = [];
+    this.line = svg("path", {});
+    this.area = svg("path", { class: "area" });
+    this.drawing = stretched("ops-plot", 1, 1, "a plot without values yet", this.area, this.line);
     this.tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
-    this.root = h("div", { class: "ops-plot-box" }, this.canvas, this.tip);
-    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => this.point(event.offsetX));
-    this.canvas.addEventListener("pointerleave", () => this.point(null));
+    const point = (/** @type {PointerEvent} */ event) => this.point(event.offsetX / this.root.clientWidth);
+    this.root = h("div", { class: "ops-plot-box", onpointermove: point, onpointerleave: () => fill(this.tip) }, this.drawing, this.tip);
   }
 
   /** @param {Sample[]} samples */
   draw(samples) {
     this.samples = samples.filter((sample) => sample.values[this.name] !== null);
-    const drawn = prepare(this.canvas);
-    if (!drawn) return;
-    this.line(drawn.context, drawn.width, drawn.height);
-    this.describe();
+    const value = (/** @type {Sample} */ sample) => sample.values[this.name] ?? 0;
+    const highest = Math.max(0, ...this.samples.map(value));
+    const x = (/** @type {Sample} */ sample) => 1 - (this.end - sample.time) / this.span;
+    const points = (/** @type {Sample[]} */ run) => run.map((sample) => `L${x(sample)} ${FLOOR - (value(sample) / (highest || 1)) * (FLOOR - CEILING)}`).join("");
+    const found = runs(this.samples);
+    this.line.setAttribute("d", found.map((run) => `M${points(run).slice(1)}h0`).join(""));
+    this.area.setAttribute("d", found.map((run) => `M${x(run[0])} 1${points(run)}V1z`).join(""));
+    const minutes = Math.max(1, Math.round(this.span / 60_000));
+    const now = this.samples.at(-1)?.values[this.name];
+    this.drawing.setAttribute("aria-label", `${this.label}, the last ${minutes} minutes: now ${this.write(now)}, at most ${this.write(highest)}`);
   }
 
   /** The end of the hour that is shown, in ms since 1970. */
@@ -136,38 +124,12 @@ export class LinePlot {
     return Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - first));
   }
 
-  get highest() {
-    return Math.max(0, ...this.samples.map((sample) => sample.values[this.name] ?? 0));
-  }
-
-  /** @param {CanvasRenderingContext2D} context @param {number} width @param {number} height */
-  line(context, width, height) {
-    const top = this.highest || 1;
-    const x = (/** @type {Sample} */ sample) => width - ((this.end - sample.time) / this.span) * width;
-    const y = (/** @type {Sample} */ sample) => height - PAD - ((sample.values[this.name] ?? 0) / top) * (height - 2 * PAD);
-    context.strokeStyle = colour("line");
-    context.beginPath();
-    context.moveTo(0, height - 0.5);
-    context.lineTo(width, height - 0.5);
-    context.stroke();
-    context.strokeStyle = colour("accent");
-    context.fillStyle = colour("accent-soft");
-    context.lineWidth = 1.5;
-    for (const run of runs(this.samples)) drawRun(context, run, x, y, height);
-  }
-
-  /** Show the value under the pointer. @param {number | null} at  pixels from the left */
+  /** Show the value that is nearest to a place. @param {number} at its share of the width, from the left */
   point(at) {
-    const time = at === null ? 0 : this.end - (1 - at / this.canvas.clientWidth) * this.span;
-    const nearest = at === null ? null : this.samples.reduce((/** @type {Sample | null} */ best, sample) =>
-      (best && Math.abs(best.time - time) < Math.abs(sample.time - time) ? best : sample), null);
-    this.tip.textContent = nearest ? `${new Date(nearest.time).toLocaleTimeString()}  ${this.write(nearest.values[this.name])}` : "";
-  }
-
-  describe() {
-    const minutes = Math.max(1, Math.round(this.span / 60_000));
-    const now = this.samples.at(-1)?.values[this.name] ?? null;
-    this.canvas.setAttribute("aria-label", `${this.label}, the last ${minutes} minutes: now ${this.write(now)}, at most ${this.write(this.highest)}`);
+    const time = this.end - (1 - at) * this.span;
+    const distance = (/** @type {Sample} */ sample) => Math.abs(sample.time - time);
+    const [nearest] = this.samples.toSorted((one, other) => distance(one) - distance(other));
+    fill(this.tip, nearest && `${new Date(nearest.time).toLocaleTimeString()}  ${this.write(nearest.values[this.name])}`);
   }
 }
 
@@ -181,18 +143,4 @@ function runs(samples) {
     else found.push([sample]);
   }
   return found;
-}
-
-/** @param {CanvasRenderingContext2D} context @param {Sample[]} run @param {(sample: Sample) => number} x @param {(sample: Sample) => number} y @param {number} height */
-function drawRun(context, run, x, y, height) {
-  const first = run[0];
-  const last = run[run.length - 1];
-  const line = new Path2D();
-  run.forEach((sample) => line.lineTo(x(sample), y(sample)));
-  if (run.length === 1) line.arc(x(first), y(first), 1.5, 0, 2 * Math.PI);
-  const area = new Path2D(line);
-  area.lineTo(x(last), height);
-  area.lineTo(x(first), height);
-  context.fill(area);
-  context.stroke(line);
 }

@@ -3,12 +3,11 @@
 
 import { fill, h, icon, isolate, time } from "./dom.js";
 import { place, quote } from "./people/post.js";
-import { textNodes } from "./people/text.js";
+import { textNodes, userLink } from "./people/text.js";
 import { explain } from "./forms.js";
 
 /**
  * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
- * @typedef {{cursor: string, at: string, status: any, reasons: Reason[], row?: HTMLElement}} Record
  */
 
 /** @param {any[]} matched the matches of one column, as `matched` of a message lists them @returns {Reason[]} */
@@ -17,25 +16,24 @@ export function reasonsOf(matched) {
 }
 
 /**
- * @param {Record} record @param {any} app
+ * @param {any} status @param {Reason[]} reasons @param {any} app
  * @param {{rule: string, why: string}} column `why` says what the column is, where no part of a rule can tell it
  * @returns {HTMLElement}
  */
-export function postRow(record, app, column) {
-  const { status } = record;
+export function postRow(status, reasons, app, column) {
   const shown = status.message || !status.original ? status : status.original;
   const why = h("div", { class: "why", hidden: true });
-  const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, record, app, column) }, "Why");
+  const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, status, reasons, app, column) }, "Why");
   return h("article", { class: "post", tabindex: "-1", dataset: { id: status.id } },
     h("span", { class: "avatar", "aria-hidden": "true" }, status.login.slice(0, 1)),
     h("div", { class: "post-body" },
       h("header", {},
-        h("a", { class: "author", href: `#/people/@${status.login}` }, isolate(`@${status.login}`)),
+        userLink(status.login, { class: "author post-author" }),
         shown !== status && h("span", { class: "muted" }, icon("repost"), isolate(`@${shown.login}`)),
         status.in_reply_to && h("span", { class: "muted small" }, "reply"),
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
         time(status.posted)),
-      h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, record.reasons.flatMap((reason) => reason.indices ?? []))),
+      h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
       quote(status, time), place(status),
       h("footer", {},
         act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
@@ -46,8 +44,7 @@ export function postRow(record, app, column) {
 
 /** @param {any} name @param {string} label @param {(button: HTMLButtonElement) => void} work */
 function act(name, label, work) {
-  const button = h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: () => work(button) }, icon(name));
-  return button;
+  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: (/** @type {any} */ event) => work(event.currentTarget) }, icon(name));
 }
 
 /** @param {HTMLButtonElement} button @param {any} status @param {any} app */
@@ -66,15 +63,14 @@ async function like(button, status, app) {
   if (answer) show(true, answer);
 }
 
-/** @param {HTMLElement} toggle @param {HTMLElement} why @param {Record} record @param {any} app @param {{rule: string, why: string}} column */
-function showWhy(toggle, why, record, app, column) {
+/** @param {HTMLElement} toggle @param {HTMLElement} why @param {any} status @param {Reason[]} reasons @param {any} app @param {{rule: string, why: string}} column */
+function showWhy(toggle, why, status, reasons, app, column) {
   why.hidden = !why.hidden;
   toggle.setAttribute("aria-expanded", String(!why.hidden));
   if (why.hidden || why.childElementCount) return;
-  const reasons = record.reasons.map((reason) => h("li", {}, tellReason(reason)));
   fill(why,
-    h("ul", {}, reasons.length ? reasons : h("li", {}, column.why)),
-    column.rule && h("button", { class: "quiet", onclick: () => showParts(why, record, app, column) }, "Every part of the rule"));
+    h("ul", {}, reasons.length ? reasons.map((reason) => h("li", {}, tellReason(reason))) : h("li", {}, column.why)),
+    column.rule && h("button", { class: "quiet", onclick: () => showParts(why, status, app, column) }, "Every part of the rule"));
 }
 
 /** @param {Reason} reason */
@@ -86,10 +82,10 @@ function tellReason(reason) {
   return [h("code", {}, `${reason.filter ?? "filter"} ${reason.term ?? reason.box ?? ""}`), where];
 }
 
-/** Asks the server part by part, also for those that did not match. @param {HTMLElement} why @param {Record} record @param {any} app @param {{rule: string}} column */
-async function showParts(why, record, app, column) {
+/** Asks the server part by part, also for those that did not match. @param {HTMLElement} why @param {any} status @param {any} app @param {{rule: string}} column */
+async function showParts(why, status, app, column) {
   try {
-    const answer = await app.client.request("POST", "/v1/rules/explain", { body: { rule: column.rule, status: record.status.id } });
+    const answer = await app.client.request("POST", "/v1/rules/explain", { body: { rule: column.rule, status: status.id } });
     fill(why, h("ul", { class: "parts" }, partItem(answer.parts)));
   } catch (error) {
     fill(why, h("p", { class: "problem" }, explain(error)));

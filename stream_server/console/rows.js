@@ -84,14 +84,9 @@ export class Rows {
       this.isScheduled = false;
       if (now < this.restUntil) return this.schedule();
       this.flush();
-      this.rest(now);
+      const took = performance.now() - now; // a slow insertion leaves the next frames to the reader: at most a quarter of the time goes to inserting
+      this.restUntil = took > REST_MS ? performance.now() + 3 * took : 0;
     });
-  }
-
-  /** After a slow insertion leaves the next frames to the reader: at most a quarter of the time goes to inserting. @param {number} began */
-  rest(began) {
-    const took = performance.now() - began;
-    this.restUntil = took > REST_MS ? performance.now() + 3 * took : 0;
   }
 
   flush() {
@@ -120,11 +115,8 @@ export class Rows {
   /** A feed without articles is none to a screen reader. */
   showRole() {
     const isFeed = this.feed.childElementCount > 0;
-    if (isFeed === this.feed.hasAttribute("role")) return;
-    if (isFeed) this.feed.setAttribute("role", "feed");
-    else this.feed.removeAttribute("role");
-    if (isFeed) this.feed.setAttribute("aria-label", this.label);
-    else this.feed.removeAttribute("aria-label");
+    this.feed.role = isFeed ? "feed" : null;
+    this.feed.ariaLabel = isFeed ? this.label : null;
   }
 
   tellNewer() {

@@ -1,5 +1,6 @@
 // @ts-check
-// The console's session: kept for all tabs of the browser, begun by a sign-in link or a password, refreshed by one tab.
+// What the browser keeps: texts, and the console's session, which all tabs share, a sign-in link or a password begins, and one
+// tab refreshes.
 
 import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
@@ -7,6 +8,25 @@ import { form, problemBox } from "./forms.js";
 
 const KEY = "stream-server.session";
 const LOCK = "stream-server.refresh";
+
+/** A text that the browser keeps, for this tab (`sessionStorage`) or for all. It may refuse both to a page. @param {"localStorage" | "sessionStorage"} where @param {string} key @returns {string} "" if nothing is kept */
+export function stored(where, key) {
+  try {
+    return globalThis[where].getItem(key) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** @param {"localStorage" | "sessionStorage"} where @param {string} key @param {string} text "" forgets what was kept */
+export function store(where, key, text) {
+  try {
+    if (text) globalThis[where].setItem(key, text);
+    else globalThis[where].removeItem(key);
+  } catch {
+    // It is then known to this page alone.
+  }
+}
 
 /** The scopes that the token names. The server decides; the console only hides what would be refused. @param {string} token */
 export function scopesOf(token) {
@@ -172,14 +192,7 @@ function showSignUp(root, client) {
 /** @param {Element} root @param {string} reason @param {string} title also of the button @param {(given: any) => Promise<any>} send @param {any[]} fields @param {any} rest */
 function showForm(root, reason, title, send, fields, rest) {
   const problem = problemBox();
-  const button = h("button", { class: "primary" }, title);
-  const made = form({}, [problem, fields, button], async () => {
-    button.disabled = true;
-    await send(Object.fromEntries(new FormData(made))).catch((error) => {
-      made.elements.namedItem(error.param ?? "")?.focus();
-      throw error;
-    }).finally(() => { button.disabled = false; });
-  });
+  const made = form({}, [problem, fields, h("button", { class: "primary" }, title)], () => send(Object.fromEntries(new FormData(made))));
   fill(problem, reason);
   fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest));
 }

@@ -2,16 +2,20 @@
 // A column as a program: for curl, for Python with stream_server.client, and for JavaScript with client.js.
 
 import { fill, h, icon } from "./dom.js";
-import { quoted } from "./docs/curl.js";
 import { aloneParameters } from "./filter.js";
+import { choice } from "./forms.js";
+
+/** Quote a text for a POSIX shell: between apostrophes nothing is special but the apostrophe. @param {string} text */
+export function quoted(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
 
 /** @param {string} token */
 const exported = (token) => `export TOKEN=${token || "…"}`;
 
-/** @param {string} address @param {Record<string, any>} parameters @param {string} token */
-function curl(address, parameters, token) {
-  const pairs = Object.entries(parameters).filter(([, value]) => value !== undefined);
-  const data = pairs.map(([name, value]) => `  --data-urlencode ${quoted(`${name}=${value}`)}`);
+/** @param {string} address @param {[string, any][]} given @param {string} token */
+function curl(address, given, token) {
+  const data = given.map(([name, value]) => `  --data-urlencode ${quoted(`${name}=${value}`)}`);
   return [exported(token), `curl -N -G -H "Authorization: Bearer $TOKEN" ${address}/v1/stream \\`, data.join(" \\\n")].join("\n");
 }
 
@@ -21,9 +25,8 @@ const literal = (text) => JSON.stringify(text);
 /** A file made by the shell, so that one paste makes the program and runs it. @param {string} name @param {string[]} lines @param {string} command */
 const file = (name, lines, command) => [`cat > ${name} <<'END'`, ...lines, "END", command].join("\n");
 
-/** @param {string} address @param {Record<string, any>} parameters @param {string} token */
-function python(address, parameters, token) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+/** @param {string} address @param {[string, any][]} given @param {string} token */
+function python(address, given, token) {
   const asked = given.map(([name, value]) => `${name}=${value === "true" ? "True" : typeof value === "number" ? value : literal(String(value))}`);
   const lines = [
     "import asyncio", "import os", "", "from stream_server.client import Client, Post", "", "",
@@ -37,13 +40,12 @@ function python(address, parameters, token) {
   return [exported(token), file("listen.py", lines, ".venv/bin/python listen.py    # or the Python that has stream-server")].join("\n");
 }
 
-/** @param {string} address @param {Record<string, any>} parameters @param {string} token */
-function javascript(address, parameters, token) {
-  const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined));
+/** @param {string} address @param {[string, any][]} given @param {string} token */
+function javascript(address, given, token) {
   const lines = [
     'import { Client } from "./client.mjs";', "",
     `const client = new Client(${JSON.stringify(address)}, { token: process.env.TOKEN, WebSocket });`,
-    `for await (const event of client.stream(${JSON.stringify(given, null, 2)})) {`,
+    `for await (const event of client.stream(${JSON.stringify(Object.fromEntries(given), null, 2)})) {`,
     "  console.log(event.kind, event.status?.login, event.status?.message);", "}",
   ];
   const command = "node --experimental-websocket listen.mjs    # Node 20; newer ones need no option";
@@ -52,27 +54,26 @@ function javascript(address, parameters, token) {
 
 const LANGUAGES = { curl, Python: python, JavaScript: javascript };
 
-/** @param {"curl" | "Python" | "JavaScript"} language @param {string} address @param {Record<string, any>} parameters @param {string} token */
-export const program = (language, address, parameters, token) => LANGUAGES[language](address, parameters, token);
+/** @param {keyof typeof LANGUAGES} language @param {string} address @param {Record<string, any>} parameters @param {string} token */
+export const program = (language, address, parameters, token) =>
+  LANGUAGES[language](address, Object.entries(parameters).filter(([, value]) => value !== undefined), token);
 
 /** @param {any} app @param {import("./filter.js").Filter} filter */
 export function showPrograms(app, filter) {
   const parameters = aloneParameters(filter);
-  let shown = /** @type {"curl" | "Python" | "JavaScript"} */ ("curl");
+  let shown = "curl";
   const text = h("pre", { class: "program", tabindex: "0" });
   const withToken = h("input", { type: "checkbox", onchange: () => show() });
-  const buttons = Object.keys(LANGUAGES).map((name) => h("button", { type: "button", dataset: { language: name }, onclick: () => show(/** @type {any} */ (name)) }, name));
-  const show = (/** @type {any} */ name = shown) => {
+  const show = (name = shown) => {
     shown = name;
-    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.language === shown));
-    fill(text, program(shown, location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
+    fill(text, program(/** @type {keyof typeof LANGUAGES} */ (name), location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
   };
   const copy = async () => {
     const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);
     app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
   };
   app.dialog("Copy as code", h("div", { class: "stack" },
-    h("div", { class: "row", role: "group", "aria-label": "Language" }, buttons),
+    choice({ class: "row", "aria-label": "Language" }, { curl: "curl", Python: "Python", JavaScript: "JavaScript" }, show),
     text,
     h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: copy }, icon("copy"), "Copy"))), { wide: true });
   show();

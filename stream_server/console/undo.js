@@ -36,6 +36,11 @@ export class Undo {
     return element;
   }
 
+  /** Takes away for good what is tied to a sign. @param {string} sign */
+  take(sign) {
+    document.querySelectorAll(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => element.remove());
+  }
+
   /** @param {HTMLElement} element */
   isGone(element) {
     const signs = element.dataset.goes?.split(" ") ?? [];
@@ -107,7 +112,7 @@ export class Undo {
       const answer = path ? await this.client.request(method, path, { keepalive }).catch(nothingLeft) : null;
       this.end(deed);
       deed.done?.(answer);
-      if (hides) document.querySelectorAll(`[data-goes~="${CSS.escape(hides)}"]`).forEach((element) => element.remove());
+      if (hides) this.take(hides);
     } catch (error) {
       this.undo(deed);
       this.fail(error);

@@ -38,14 +38,14 @@ class Unreachable(Exception):
     """The package index did not answer, or not usably. The message is a sentence for the person at the terminal."""
 
 
-def configured(environ: Mapping[str, str], files: list[Path] | None = None) -> str:
+def configured(environ: Mapping[str, str]) -> str:
     """Return the URL of the package index in uv's or pip's configuration; empty if neither names an index."""
     for name in VARIABLES:
         value = environ.get(name, "").strip()
         if value:
             return NAME.sub("", value)
     found = ""
-    for path in pip_files(environ) if files is None else files:
+    for path in pip_files(environ):
         found = index_of(path) or found  # a later pip file wins over an earlier one
     return found
 

@@ -152,10 +152,13 @@ class Feed:
             await self._catch_up(head)
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
-            await subscription.deliver(self._handle_message, self.hub.live.flusher.flush_if_due)
+            handle = partial(self._handle_message, subscription.has_more)
+            await subscription.deliver(handle, self.hub.live.flusher.flush_if_due)
 
-    def _handle_message(self, message: bytes) -> Work | None:
+    def _handle_message(self, has_more: Callable[[], bool], message: bytes) -> Work | None:
         """Publish the entry of one message to the hub. Return a coroutine to await before the next message, or None.
+
+        ``has_more`` returns whether further messages were read with this one.
 
         If earlier entries are missing, this work reads them from the log. A message without a valid signature is never
         published: it only lets the log be read, which may have new entries.
@@ -177,7 +180,7 @@ class Feed:
         head = self.hub.head
         if entry.position.n != head.n + 1 or entry.position <= head:
             return partial(self._handle_unexpected, entry.position)
-        self.hub.publish(entry)
+        self.hub.publish(entry, is_last=not has_more())
         # In a burst, let further messages wait in Redis and not here, once for each client.
         return self.hub.live.flusher.drained if self.hub.live.flusher.is_busy else None
 

@@ -10,7 +10,7 @@ Waiting frames are cut into waves, and one iteration writes only one wave. So a 
 too large for every client, nor many writes in one iteration that all count as unsent.
 
 The frames of a group become a batch when their turn comes, or when their wave is full. Most groups have one client and
-need no batch: their frames are written at once.
+need no batch. If nothing waits, the last entry of a read is written to them at once, without a flush.
 
 `FlushPause` measures how busy the process is, and how long a flush waits so that more entries join it.
 """
@@ -18,12 +18,21 @@ need no batch: their frames are written at once.
 import asyncio
 import sys
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter, thread_time
 from typing import NamedTuple
 
 from stream_server.events.entry import Entry
-from stream_server.hub.group import Batch, ClientGroup, DeliveryTimes, WrappedFrames, WriteLimits
+from stream_server.hub.group import (
+    FILTER_KINDS,
+    Batch,
+    ClientGroup,
+    DeliveryTimes,
+    WrappedFrames,
+    WriteLimits,
+    wrap_once,
+)
+from stream_server.hub.messages import Framing
 
 NO_PAUSE_PRESSURE = 0.50
 """Pressure up to which a flush follows at once. A thousand clients with fifty events a second each take 45 % of a core.
@@ -180,6 +189,52 @@ class Flusher:
             loop = self._loop
             self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
 
+    def write_at_once(self, groups: Sequence[ClientGroup], entry: Entry) -> Sequence[ClientGroup]:
+        """Write an entry to the groups of one client now, instead of a flush. Return the groups that need a flush.
+
+        These are all groups, unless a flush may begin now and nothing waits for it. Otherwise they are the groups of
+        several clients, those whose messages report matches, and those whose client may have no room. Call this only
+        for the last entry of a read from Redis, because entries of one read share a write.
+        """
+        started_at = perf_counter()
+        is_waiting = self._is_flushing or self._pending_groups or self._batches
+        if is_waiting or self.pause.next_flush_at > started_at or len(groups) > MAX_SLICE_WRITES:
+            return groups
+        warning_bytes, written = self._limits.warning_bytes, [0] * len(FILTER_KINDS)
+        framing, data, left = None, b"", []
+        for group in groups:  # the loop runs for every client, so it makes almost no calls
+            if group.shared_framing is not framing:
+                framing = group.shared_framing
+                data = b"" if framing is None else self._wrap_entry(entry, framing)
+            if data and len(group.members) == 1:
+                (client,) = group.members
+                buffered_bytes, write = client.buffered_bytes, client.write  # calls of methods would take longer
+                try:
+                    if buffered_bytes() <= warning_bytes:
+                        write(data)
+                        group.batched += 1
+                        written[group.filter_kind] += 1
+                        continue
+                except Exception:  # noqa: BLE001, S110 - nothing was written, and the flush finds the same error
+                    pass
+            left.append(group)
+        self._wrapped.clear()
+        if len(left) < len(groups):
+            self.flushes += 1
+            self._count_events(written)
+            self.times.end_slice(self._now_ms() - entry.position.ms)
+            self.pause.end_flush(perf_counter() - started_at)
+        return left
+
+    def _wrap_entry(self, entry: Entry, framing: Framing) -> bytes:
+        """Return the bytes of an entry for the sockets, ``b""`` if there are none, too many, or after an error."""
+        try:
+            frame = entry.frame(framing.encode_entry)
+            data = wrap_once(framing.wrap, frame, self._wrapped) if frame else b""
+        except Exception:  # noqa: BLE001 - the flush finds the same error
+            return b""
+        return data if len(data) <= self._limits.max_bytes - self._limits.warning_bytes else b""
+
     def flush_if_due(self) -> None:
         """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
 
@@ -297,22 +352,24 @@ class Flusher:
         """Write the frames of due groups, up to the end of the slice. No batch may wait: it would have older frames."""
         due, wrapped, warning_bytes = self._due_groups, self._wrapped, self._limits.warning_bytes
         most_bytes = self._limits.max_bytes - warning_bytes
-        kind, delivered = -1, 0  # the groups of one kind mostly stand together, so they are counted together
+        written = [0] * len(FILTER_KINDS)
         try:
             while due and writes_left > 0:
                 group, _ = due.popitem()
                 events = group.write_to_only_member(warning_bytes, most_bytes, wrapped)
                 if events is not None:
-                    if group.filter_kind != kind:
-                        self.times.add(kind, delivered)
-                        kind, delivered = group.filter_kind, 0
-                    delivered += events
+                    written[group.filter_kind] += events
                     writes_left -= 1
                 else:
                     self._append_batch(group)
                     writes_left = self._write_batches(writes_left)
         finally:
-            self.times.add(kind, delivered)
+            self._count_events(written)
+
+    def _count_events(self, written: list[int]) -> None:
+        """Count the events that were written to live clients, by the kind of their filters."""
+        for kind, events in enumerate(written):
+            self.times.add(kind, events)
 
     def _call_after_flush(self) -> None:
         """Make the calls that waited for this flush."""

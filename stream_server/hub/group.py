@@ -121,15 +121,16 @@ class Batch:
         refused_count = 0
         for client in recipients:
             try:
-                unsent = client.buffered_bytes()
+                buffered_bytes, write = client.buffered_bytes, client.write  # calls of methods would take longer
+                unsent = buffered_bytes()
                 if unsent <= warning:
-                    client.write(data)
+                    write(data)
                     continue
                 if unsent <= max_unsent:
                     if limits.on_slow(client, self.resume_position, unsent):
-                        client.write(self._data_after_own_bytes(data))
+                        write(self._data_after_own_bytes(data))
                     else:
-                        client.write(data)
+                        write(data)
                     continue
             except RuntimeError:
                 pass  # the transport is closed already; the clients after this one must still get their frames
@@ -209,11 +210,18 @@ At low rates most groups have one frame, and this frame is the same in all of th
 """
 
 
+def wrap_once(wrap: WrapBytes, frame: bytes, wrapped: WrappedFrames) -> bytes:
+    """Return what ``wrap`` makes of a frame. ``wrapped`` has what it made before, and keeps the result."""
+    known = wrapped[wrap]
+    return known.get(frame) or known.setdefault(frame, wrap(frame))
+
+
 class ClientGroup:
     """The live clients that share every frame, and the frames that wait for the next flush.
 
     Attributes:
         key: Key of the group (`Client.group_key`).
+        shared_framing: The format of its messages. None if they report matches, which other groups do not share.
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
         filter_kind: Kind of its filter, an index of :data:`FILTER_KINDS`.
         members: Its clients.
@@ -226,8 +234,8 @@ class ClientGroup:
 
     __slots__ = (
         "_history", "_pending_control_count", "_snapshot", "_wrap", "batched", "encode_entry", "filter_kind", "framing",
-        "key", "members", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
-        "version",
+        "key", "members", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "shared_framing",
+        "subscription", "version",
     )  # fmt: skip
 
     def __init__(
@@ -237,6 +245,7 @@ class ClientGroup:
         self.subscription = subscription
         self.framing = framing
         self.encode_entry = framing.encode_entry
+        self.shared_framing = None if subscription.reports_matches else framing
         self._wrap = framing.wrap
         self.private_view = private_view
         kinds = {_KIND_BY_NAME.get(base.name, _OTHER_KIND) for base in subscription.bases}
@@ -295,15 +304,12 @@ class ClientGroup:
         if len(members) != 1:
             return None
         (client,) = members
+        buffered_bytes, write = client.buffered_bytes, client.write  # calls of methods would take longer
         try:
-            if len(frames) > 1:
-                data = self._wrap(b"".join(frames))
-            else:
-                known = wrapped[self._wrap]
-                data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
-            if client.buffered_bytes() > warning_bytes or len(data) > most_bytes:
+            data = self._wrap(b"".join(frames)) if len(frames) > 1 else wrap_once(self._wrap, frames[0], wrapped)
+            if buffered_bytes() > warning_bytes or len(data) > most_bytes:
                 return None
-            client.write(data)
+            write(data)
         except Exception:  # noqa: BLE001 - nothing was written, and the batch finds the same error
             return None
         event_count = len(frames) - self._pending_control_count
@@ -320,8 +326,7 @@ class ClientGroup:
         history = self._history if len(self.members) >= MIN_SHARING_CLIENTS else None
         data = None
         if len(frames) == 1 and history is None:
-            known = wrapped[self._wrap]
-            data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
+            data = wrap_once(self._wrap, frames[0], wrapped)
         batch = Batch(self, self._wrap, frames, self._pending_control_count, data, self.resume_position, history)
         self.batched += batch.event_count
         self.pending_frames = []

@@ -115,8 +115,10 @@ class Hub:
         """Position of the last published entry."""
         return self.live.head
 
-    def publish(self, entry: Entry) -> None:
-        """Queue the next entry of the log for every live client that receives it.
+    def publish(self, entry: Entry, *, is_last: bool = False) -> None:
+        """Queue the next entry of the log for every live client that receives it, or write it at once.
+
+        ``is_last`` says that no further entry was read from Redis with this one.
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
         demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
@@ -132,7 +134,7 @@ class Hub:
             if kind in INTERNAL_KIND_SET:
                 self._router.obey(entry)
             elif live.count:
-                self._router.deliver(entry)
+                self._router.deliver(entry, is_last=is_last)
                 live.flusher.add_entry(entry)
         except MalformedEntry:
             self.counters.malformed += 1

@@ -138,8 +138,11 @@ class Router:
         elif entry.kind == "rollback":
             self._rollback_notices.announce_rollback(entry)
 
-    def deliver(self, entry: Entry) -> None:
-        """Queue an entry for the live clients that receive it. Raises `MalformedEntry` if it cannot be decoded."""
+    def deliver(self, entry: Entry, *, is_last: bool) -> None:
+        """Write or queue an entry for the live clients that receive it. Raises `MalformedEntry` if it is invalid.
+
+        ``is_last`` says that no further entry was read with this one, so it need not wait for others to share a write.
+        """
         live = self._live
         if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             for group in self._registry.addressed_groups(entry):
@@ -157,7 +160,9 @@ class Router:
                 private.update((group, None) for group in matching if group.private_view is not None)
                 matching = [group for group in matching if group.private_view is None]
             if rendered is not None and form is (rendered if is_quote else entry):  # as `entry_to_match` says
-                self._queue_for_shared_groups(matching, rendered)
+                left = live.flusher.write_at_once(matching, rendered) if is_last else matching
+                if left:
+                    self._queue_for_shared_groups(left, rendered)
         if entry.kind in CREATION_KINDS:
             # A removal goes to the clients that received the removed post, even if they no longer follow its author.
             received = self._viewer_cache.sent_subjects.receivers_of(entry.subject_id or "")
@@ -167,14 +172,14 @@ class Router:
         if live.index.failures or live.index.verification.unverified:
             self._demote_unmatched_groups()
 
-    def _queue_for_shared_groups(self, groups: list[ClientGroup], rendered: Entry) -> None:
+    def _queue_for_shared_groups(self, groups: Sequence[ClientGroup], rendered: Entry) -> None:
         """Queue an entry as the public view shows it. The loop runs for every group and makes almost no calls."""
         head, first = self._live.head, []
         encode: EncodeEntry | None = None
         shared = b""  # what `encode` made, for neighbours with the same framing
         try:
             for group in groups:
-                if group.subscription.reports_matches:
+                if group.shared_framing is None:
                     try:
                         frame = rendered.frame(group.encode_entry, encode_matched(group.subscription, rendered))
                     except FilterFailure:

@@ -93,14 +93,13 @@ class LimitHits:
     The names come from the code and never from a client, so the table stays small.
     """
 
-    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
-        self._now_ms = now_ms
+    def __init__(self) -> None:
         self._hits: dict[str, LimitHit] = {}
 
     def add(self, limit: str) -> None:
         """Count that a limit was met."""
         known = self._hits.get(limit)
-        self._hits[limit] = LimitHit(1 if known is None else known.times + 1, self._now_ms())
+        self._hits[limit] = LimitHit(1 if known is None else known.times + 1, time.time_ns() // 1_000_000)
 
     def items(self) -> dict[str, LimitHit]:
         """Return all limits that were met."""

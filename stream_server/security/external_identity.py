@@ -13,7 +13,8 @@ import msgspec
 
 from stream_server.config.settings import Config, InvalidSetting
 
-KNOWN_SCOPES = frozenset({"read", "write", "stream", "firehose", "ingest", "admin"})
+SCOPES = ("read", "write", "stream", "firehose", "ingest", "admin")
+"""All scopes of this server."""
 
 MAX_SUBJECT_CHARS = 255
 """Longest id of a user at the issuer, in characters (OpenID Connect Core §2)."""
@@ -99,7 +100,7 @@ class ExternalIdentity:
             is_scope_claim = rule.claim in {OAUTH_SCOPE_CLAIM, scopes_claim}
             if rule.value in (_texts(value) if is_scope_claim else _values(value)):
                 found |= rule.scopes
-        return frozenset(found & KNOWN_SCOPES)
+        return frozenset(found.intersection(SCOPES))
 
     def profile(self, subject: str, claims: Mapping[str, Any]) -> Profile:
         """Return login, name and e-mail address for a user who is seen for the first time."""
@@ -136,7 +137,7 @@ def _parse_claims(text: str) -> dict[str, str]:
 
 def _parse_scopes(text: str) -> frozenset[str]:
     scopes = frozenset(text.replace(",", " ").split())
-    if unknown := scopes - KNOWN_SCOPES:
+    if unknown := scopes.difference(SCOPES):
         raise InvalidSetting(f"--scope-rules names unknown scopes: {' '.join(sorted(unknown))}")
     return scopes
 

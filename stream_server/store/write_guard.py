@@ -114,14 +114,13 @@ class WriteGuard:
         is_refusing: Whether writes are refused, for this or for another reason.
     """
 
-    def __init__(self, redis_state: RedisStateReader, write_replicas: int, random_source: random.Random) -> None:
+    def __init__(self, redis_state: RedisStateReader, write_replicas: int) -> None:
         """``write_replicas`` is the number of replicas that must confirm each write."""
         self.state = RedisState(replicas=write_replicas)
         self.is_nearly_full = self.is_refusing = False
         self._redis_state = redis_state
         self._write_replicas = write_replicas
         self._lacking_checks = 0
-        self._random = random_source
 
     @property
     def missing_replicas(self) -> int:
@@ -142,7 +141,7 @@ class WriteGuard:
         while True:
             with suppress(ApiError):
                 await self.check()
-            await asyncio.sleep(self._random.uniform(*CHECK_INTERVAL_SECONDS))
+            await asyncio.sleep(random.uniform(*CHECK_INTERVAL_SECONDS))
 
     async def check(self) -> None:
         """Look at Redis, and log if writes are refused or accepted from now on. Raises `ApiError` without an answer."""

@@ -1,7 +1,7 @@
 """The objects of the API: statuses, users, lists and others. Unknown members are ignored."""
 
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -15,7 +15,7 @@ Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 Timestamp = Annotated[datetime, Meta(tz=True, description="ISO 8601 in UTC, with milliseconds")]
 Span = Annotated[tuple[Count, Count], Meta(description="start and end in the text, in code points")]
 
-KINDS_OF_GROUP = ("public", "private", "announcement")
+GroupKind = Literal["public", "private", "announcement"]
 GROUP_KINDS_MEANING = (
     "public: everybody may read and join; private: only members see it, and the owner adds them; "
     "announcement: like public, but only the owner posts"
@@ -219,7 +219,7 @@ class Group(Answer, frozen=True, kw_only=True):
     id: Id
     uid: Annotated[Id, Meta(description="the owner")]
     name: str
-    kind: Annotated[str, _one_of(KINDS_OF_GROUP, GROUP_KINDS_MEANING)]
+    kind: Annotated[str, _one_of(get_args(GroupKind), GROUP_KINDS_MEANING)]
     description: str = ""
     members: Count = 0
     created: Timestamp

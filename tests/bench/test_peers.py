@@ -1,6 +1,5 @@
 """The comparison with other servers: what it shows of a peer that is missing, and what it gives to each peer."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,8 +11,8 @@ from bench.peers.centrifugo import Centrifugo
 from bench.peers.jetstream import Jetstream
 from bench.peers.mercure import Mercure
 from bench.peers.nchan import MODULE, Nchan
-from bench.peers.peer import Event, HttpPeer, Peer
-from bench.peers.programs import Missing, Programs
+from bench.peers.peer import Event, Peer
+from bench.peers.programs import Programs
 from bench.poster import TOPICS
 from bench.report import Results
 from tests.architecture.source import ROOT
@@ -73,37 +72,12 @@ def test_a_peer_that_fails_is_left_out_from_then_on() -> None:
     assert failed == {"broken": "broken did not start: a long story"}
 
 
-def test_programs_are_found_in_folders_and_else_missing(programs: Programs, tmp_path: Path) -> None:
-    """A folder may hold a program directly, or below as a package does."""
-    assert programs.program("jetstream") == str(tmp_path / "jetstream")
-    assert programs.program("nginx") == str(tmp_path / "usr/sbin/nginx")
-    with pytest.raises(Missing, match="no-such-program not found"):
-        programs.program("no-such-program")
-    with pytest.raises(Missing, match="no-such-module"):
-        programs.file("no-such-module")
-
-
 def test_clients_of_one_topic_are_a_tenth_of_all(peers: list[Peer]) -> None:
     """Each peer gives every client a request, and ten different ones where clients choose a topic."""
     for peer in peers:
         assert len(set(peer.streams("firehose", 20))) == 1
         assert len(peer.streams("topic", 20)) == 20
         assert len(set(peer.streams("topic", 20))) == (1 if peer.column == "Jetstream" else TOPICS)
-
-
-def test_an_event_is_published_on_its_channel(peers: list[Peer]) -> None:
-    """Path or body name the channel, and the body has the event."""
-    for peer in (one for one in peers if isinstance(one, HttpPeer)):
-        path, body, headers = peer.publication("topic3", b'{"kind":"post"}')
-        assert "topic3" in path + body.decode()
-        assert b"kind" in body
-        assert headers.endswith("\r\n")
-
-
-def test_an_event_has_the_mark_that_clients_search() -> None:
-    """Its time is an integer before a brace, as in what this server sends."""
-    assert EVENT.number(13).count(b'"meta":{"t":') == 1
-    assert "topic3 " in json.loads(EVENT.number(13))["status"]["message"]
 
 
 def test_the_page_names_each_peer_and_its_programs(peers: list[Peer]) -> None:

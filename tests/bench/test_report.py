@@ -1,6 +1,5 @@
 """The command line of the benchmark, and its table of ratios."""
 
-import json
 from typing import Any
 
 import pytest
@@ -52,14 +51,6 @@ def test_beside_another_commit_each_figure_has_one_row_and_nothing_is_asked() ->
     assert {name: (line["ratio"], line["asked"]) for (name, _), line in made.items()} == {
         "deliveries/CPU-s": (1.5, ""), "/s": (3.0, ""),
     }  # fmt: skip
-
-
-def test_the_json_holds_the_rows_and_all_rounds() -> None:
-    """Nothing that was measured is lost."""
-    report = Report(results((1, 2), (3, 4)), options_from([]).plan)
-    told = json.loads(report.json())
-    assert [figures["per_cpu_s"] for figures in told["rounds"]["floor: firehose"]] == [2, 4]
-    assert told["rows"] == report.lines()
 
 
 def test_every_row_belongs_to_a_part_of_the_command_line() -> None:

@@ -1,6 +1,5 @@
 """The console's streams as a person uses them: from a link to one's own post, and what must not go wrong on the way."""
 
-import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Locator, Route, expect
+from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.windows import Window, opened, sign_in_link
 from tests.command_line import Running, clean_environment, running
@@ -140,6 +139,7 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
         await page.get_by_label(name).fill(value)
         await page.get_by_label(name).press("Tab")
     await expect(page.locator(".rule")).to_have_text('locations:"170,-10,-170,10" pineapple')
+    await expect(page.locator(".chip-text", has_text="170, -10, -170, 10")).to_be_visible()
     await page.get_by_role("button", name="Add column").click()
     await expect(page.locator(".column").last.locator(".post .text")).to_have_text("pineapple two")
 
@@ -148,17 +148,10 @@ async def test_a_preview_that_comes_late_is_not_shown(api: Api, server: Server, 
     """The rule was changed while the server counted: the answer tells nothing of the rule on show."""
     uid = await api.user()
     page = console.page
-    may_answer = asyncio.Event()
-
-    async def answer_late(route: Route) -> None:
-        answer = await route.fetch()
-        await may_answer.wait()
-        await route.fulfill(response=answer)
-
     await console.follow(await sign_in_link(server, uid))
     await expect(page.locator(".column").first.locator(".state")).to_have_text(re.compile("live"))
     await page.keyboard.press("c")
-    await page.route("**/v1/rules/preview", answer_late)
+    _, may_answer = await console.hold("**/v1/rules/preview")
     await page.get_by_label("Further conditions").fill("early")
     await page.get_by_role("button", name="Try the past hour").click()
     await expect(page.locator(".trial")).to_have_text("Reading the past hour…")

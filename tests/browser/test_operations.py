@@ -43,7 +43,7 @@ async def test_it_shows_the_server_while_it_is_seen(site_api: Api, windows: Wind
         await site_api.call("GET", "/v1/statuses/1")
         await expect(window.page.get_by_role("cell", name="invalid_token")).to_be_visible()
     await expect(window.page.locator("[data-tile=requests] .ops-value")).to_contain_text("/s")
-    label = await window.page.locator("[data-tile=requests] canvas").get_attribute("aria-label")
+    label = await window.page.locator("[data-tile=requests] [role=img]").get_attribute("aria-label")
     assert str(label).startswith("Requests, the last")
     assert await window.faults() == []
 

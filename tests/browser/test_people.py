@@ -1,7 +1,5 @@
 """The view People in the windows of two users: what one does, the other sees, and nothing is lost or misread."""
 
-import asyncio
-
 import pytest
 from playwright.async_api import Route, expect
 
@@ -69,7 +67,7 @@ async def test_what_one_does_the_other_sees_live(site_api: Api, windows: Windows
     await card.locator("form button.primary").click()
     await expect(his.post("she is up").locator(".post-quote")).to_contain_text("good morning from Ann")
     await badge(hers, "Notifications", 5)
-    await card.last.get_by_role("button", name="Repost").click()
+    await card.last.get_by_role("button", name="Repost").evaluate("button => { button.click(); button.click(); }")
     await badge(hers, "Notifications", 6)
 
     await hers.page.get_by_role("link", name="Notifications").click()
@@ -120,6 +118,17 @@ async def test_a_talk_goes_both_ways(site_api: Api, windows: Windows) -> None:
     await expect(hers.page.locator(".people-nav .badge")).to_have_count(0)
     talks = await site_api.done("GET", "/v1/talks", token=mint(dot["id"]))
     assert [talk["unread"] for talk in talks["talks"]] == [0]
+
+    await hers.go("#/people/talks", "coffee?")
+    asked, may_answer = await hers.hold("**/v1/talks")
+    for text in ("a cup", "another cup"):  # it comes while the list is loaded for the first one
+        await his.page.get_by_role("textbox", name="Message").fill(text)
+        await his.page.get_by_role("textbox", name="Message").press("Enter")
+        await expect(his.page.locator(".message").last).to_contain_text(text)
+        await asked.wait()
+    await badge(hers, "Messages", 2)
+    may_answer.set()
+    await expect(hers.page.locator(".talk-entry")).to_contain_text("another cup")
 
 
 async def test_hostile_texts_stay_texts(site_api: Api, windows: Windows) -> None:
@@ -179,20 +188,33 @@ async def test_a_failed_post_keeps_its_text_and_is_posted_once(site_api: Api, wi
     await expect(window.button("Post").last).to_be_disabled()
 
 
+async def test_a_draft_for_a_group_is_never_posted_to_everybody(site_api: Api, windows: Windows) -> None:
+    """After a reload the form still names the group, also before it has the names of one's groups."""
+    ron = await named_user(site_api, "ron")
+    token = mint(ron["id"])
+    group = await site_api.done("POST", "/v1/groups", token=token, json={"name": "Few", "kind": "private"})
+    window = await windows.open(ron, "/#/people")
+    window.expects_refusals = True
+    await window.page.get_by_text("Place, language, group").click()
+    await window.page.locator(".composer select").select_option(label="group: Few")
+    await window.page.locator(".composer textarea").fill("for few")
+    await window.page.route("**/v1/users/me/groups*", lambda route: route.abort())
+    await window.page.reload()
+    await expect(window.page.locator(".composer .problem")).to_contain_text("cannot be reached")
+    await window.button("Post").last.click()
+    await expect(window.page.locator(".composer textarea")).to_have_value("")
+    await expect(window.page.locator(".composer select")).to_have_value("")
+    found = await site_api.done("GET", f"/v1/groups/{group['id']}/statuses", token=token)
+    assert [status["message"] for status in found["statuses"]] == ["for few"]
+
+
 async def test_a_late_answer_closes_no_other_form(site_api: Api, windows: Windows) -> None:
     """The stream shows a reply before its request is answered. A form that was opened meanwhile stays with its text."""
     lea = await named_user(site_api, "lea")
     await site_api.post(lea["id"], "hold the line")
     window = await windows.open(lea, "/#/people")
     await live(window)
-    may_answer = asyncio.Event()
-
-    async def answer_late(route: Route) -> None:
-        answer = await route.fetch()
-        await may_answer.wait()
-        await route.fulfill(response=answer)
-
-    await window.page.route("**/v1/statuses", answer_late)
+    _, may_answer = await window.hold("**/v1/statuses")
     card = window.post("hold the line")
     await card.get_by_role("button", name="Reply").click()
     await card.locator("textarea").fill("on my way")

@@ -1,5 +1,6 @@
 """Windows of the console: one browser context for each signed-in user, and what must never happen in any of them."""
 
+import asyncio
 import json
 import re
 import time
@@ -8,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, ViewportSize, expect
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Route, ViewportSize, expect
 
 from stream_server.store.social.sessions import SignIn
 from stream_server.store.store import Store
@@ -98,6 +99,19 @@ class Window:
     async def enter(self, kept: str, path: str) -> None:
         """Sign in with a session as the console keeps it, without loading the page again."""
         await self.page.evaluate(ENTER, [kept, path])
+
+    async def hold(self, path: str) -> tuple[asyncio.Event, asyncio.Event]:
+        """Hold back the answers to a path. Return an event of the first answer, and the one that lets all go."""
+        asked, may_answer = asyncio.Event(), asyncio.Event()
+
+        async def answer_late(route: Route) -> None:
+            answer = await route.fetch()
+            asked.set()
+            await may_answer.wait()
+            await route.fulfill(response=answer)
+
+        await self.page.route(path, answer_late)
+        return asked, may_answer
 
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)

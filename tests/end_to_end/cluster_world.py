@@ -161,7 +161,7 @@ class ClusterWorld:
     def heal(self, killed: Sequence[Node] = ()) -> None:
         """Undo all faults, and wait until the cluster is whole."""
         for node in killed:
-            self.cluster.start_again(node)
+            node.start()
         self.cluster.close_slot(CORE_SLOT)
         self.cluster.agreed()
 

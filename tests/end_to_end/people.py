@@ -1,13 +1,11 @@
 """Users of the server, the streams that they open, and the events that these streams receive."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer, Message
-
-STREAM_KINDS = ("own", "track", "follow", "@me")
 
 
 class Person:
@@ -70,37 +68,6 @@ def word() -> str:
 async def close(consumers: Iterable[Consumer]) -> None:
     for consumer in consumers:
         await consumer.close()
-
-
-async def open_stream(kind: str, person: Person, author: Person, term: str, since: str | None = None) -> Consumer:
-    """Open a stream for a person: the user's own stream, or a stream by term, by author, or by all followed users."""
-    if kind == "own":
-        return await person.own_stream(since)
-    asked = {"track": {"track": term}, "follow": {"follow": author.uid}, "@me": {"follow": "@me"}}[kind]
-    return await person.stream(since=since, **asked)
-
-
-async def open_streams(
-    people: Mapping[str, Person], author: Person, term: str, since: str | None = None
-) -> dict[str, Consumer]:
-    """Open each kind of stream for each person, named "person kind"."""
-    return {
-        f"{name} {kind}": await open_stream(kind, person, author, term, since)
-        for name, person in people.items()
-        for kind in STREAM_KINDS
-    }
-
-
-def receivers_of(opened: Mapping[str, Consumer], event: tuple[str, str]) -> set[str]:
-    """Return the names of the streams that received an event.
-
-    A stream that received it twice adds its name and " again".
-    """
-    return {
-        f"{name}{'' if number == 0 else ' again'}"
-        for name, consumer in opened.items()
-        for number, one in enumerate([one for one in received(consumer) if one == event])
-    }
 
 
 async def protected_author(api: Api) -> tuple[Person, dict[str, Person]]:

@@ -134,17 +134,6 @@ async def test_bad_bodies_of_streams_are_refused(api: Api, path: str) -> None:
         assert answer.error[:2] == (status, code), (media, body[:60], answer)
 
 
-async def test_too_many_ids_are_refused(api: Api) -> None:
-    """A stream may follow 5,000 ids but not 5,001. Both requests fit into a POST."""
-    for count, status in ((5000, 200), (5001, 413)):
-        ids = ",".join(str(n) for n in range(1, count + 1))
-        headers = {"Authorization": f"Bearer {mint(api.admin)}"}
-        async with api.session.post("/v1/stream", data={"follow": ids}, headers=headers) as response:
-            assert response.status == status
-            if status == 413:
-                assert (await response.json())["error"]["param"] == "follow"
-
-
 @pytest.mark.parametrize("accept", ["text/html", "application/json", "image/*", "text/event-stream;q=0"])
 async def test_other_media_types_are_not_acceptable(api: Api, accept: str) -> None:
     """A media type other than those of SSE and NDJSON gets 406."""

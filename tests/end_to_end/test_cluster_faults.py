@@ -40,7 +40,7 @@ async def _planned_failover(world: ClusterWorld, load: Load, seconds: float) -> 
 async def _killed_primary(world: ClusterWorld, load: Load, seconds: float) -> None:
     """Posts are refused until a replica is promoted."""
     old = world.cluster.owner()
-    world.cluster.kill(old)
+    old.kill()
     await asyncio.to_thread(world.cluster.promoted, old)
     await load.goes_on(seconds)
     assert load.refused["unavailable"]
@@ -50,9 +50,9 @@ async def _killed_primary(world: ClusterWorld, load: Load, seconds: float) -> No
 async def _frozen_primary(world: ClusterWorld, load: Load, seconds: float) -> None:
     """The frozen primary wakes when another one is there. What it then confirms is lost: no server may believe it."""
     old = world.cluster.owner()
-    world.cluster.freeze(old)
+    old.pause()
     await asyncio.to_thread(world.cluster.promoted, old)
-    world.cluster.wake(old)
+    old.resume()
     await load.goes_on(seconds)
     assert load.refused
     await eventually(lambda: old.info()["role"] == "slave", seconds=30, what="the old primary demoted")
@@ -86,7 +86,7 @@ async def _dead_derived_shard(world: ClusterWorld, load: Load, seconds: float) -
     nodes = [*world.cluster.replicas(shard), shard]
     refused = load.refused.copy()
     for node in nodes:
-        world.cluster.kill(node)
+        node.kill()
     await load.goes_on(seconds)
     assert load.refused == refused
     assert await world.jobs() > 0
@@ -149,7 +149,7 @@ async def _posts_only_at_the_primary(world: ClusterWorld, load: Load, seconds: f
     before = {one for author in load.authors for one in author.acknowledged}
     await asyncio.to_thread(world.cluster.cut_replication, world.cluster.replicas(old)[0])
     await load.goes_on(min(seconds, CUT_SECONDS))
-    world.cluster.kill(old)
+    old.kill()
     alone = {one for author in load.authors for one in author.acknowledged} - before
     await asyncio.to_thread(world.cluster.promoted, old)
     await load.goes_on(seconds)

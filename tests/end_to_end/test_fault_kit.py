@@ -1,9 +1,7 @@
 """Each fault of the kit has its effect and counts it. Otherwise a test that passes under it would prove nothing."""
 
 import asyncio
-import gc
 import socket
-import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 
 from tests.end_to_end.faults.clients import RawClient, TcpInfo
 from tests.end_to_end.faults.proxy import Proxy
-from tests.listening import ACCEPT_STEPS
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -68,20 +65,6 @@ async def test_the_proxy_swallows_for_good(echo: Path) -> None:
         assert (proxy.swallowed_bytes, proxy.cuts) == (len(b"anybody?"), 1)
         for one in (listening, other, fresh):
             one[1].close()
-
-
-@pytest.mark.parametrize("steps", range(2 * ACCEPT_STEPS))
-async def test_a_proxy_that_ends_while_it_accepts_closes_the_connection(echo: Path, steps: int) -> None:
-    """A socket that nothing closed would fail a later test, by the warning of the garbage collector."""
-    with socket.socket(socket.AF_UNIX) as client:
-        async with Proxy(echo) as proxy:
-            client.connect(proxy.url.removeprefix("unix://"))
-            for _step in range(steps):
-                await asyncio.sleep(0)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            gc.collect()
-        assert [str(each.message) for each in told] == []
 
 
 @pytest.fixture

@@ -240,43 +240,6 @@ async def write(api: Api, uid: str, acknowledged: set[str], *, fresh: bool) -> N
             assert answer.error[:2] in {(503, "unavailable"), (503, "outcome_unknown")}
 
 
-async def test_a_goodbye_cursor_is_valid_on_another_server(own_folder: Path, redis: RedisProcess) -> None:
-    """Two servers use one Redis while posts go on. A client of the stopped one continues exactly on the other."""
-    flags = (*FLAGS, "--redis", redis.url)
-    async with (
-        Server(own_folder / "first", *flags) as first,
-        Server(own_folder / "second", *flags) as second,
-        Api(first) as api,
-        Api(second) as other,
-    ):
-        uid = await api.user()
-        acknowledged: set[str] = set()
-        watching = [await api.stream({"follow": uid}, framing="sse")]  # this stream is open before the first post
-        writing = asyncio.create_task(write(other, uid, acknowledged, fresh=False))
-        watching += [await api.stream({"follow": uid}, framing=("sse", "ndjson")[n % 2]) for n in range(9)]
-        await asyncio.gather(*(one.until(lambda c: len(c.events) > 30) for one in watching))
-        await gone(first, told_to_go(first))
-        back = []
-        for one in watching:
-            await one.until_end()
-            back.append(await other.stream({"follow": uid}, uid=uid, last_event_id=one.cursor))
-        posted = len(acknowledged)
-        await eventually(lambda: len(acknowledged) > posted + 30)
-        writing.cancel()
-        await asyncio.wait({writing})
-        head = await other.head()
-        logs = []
-        for one, again in zip(watching, back, strict=True):
-            await again.reached(head)
-            logs.append([name for _, name in one.received + again.received])
-            await one.close()
-            await again.close()
-    assert acknowledged <= set(logs[0])
-    for log in logs:
-        assert log == logs[0][logs[0].index(log[0]) :]  # these clients connected one after another
-        assert len(set(log)) == len(log)
-
-
 @pytest.mark.parametrize(
     ("number", "workers"),
     [

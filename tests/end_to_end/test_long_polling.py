@@ -48,16 +48,6 @@ async def test_the_cursor_of_a_limited_page_is_that_of_its_last_event(api: Api) 
     assert [p["more"] for p in pages] == [True, True, False]
 
 
-async def test_the_cursor_advances_when_nothing_matched(api: Api) -> None:
-    """The next poll need not scan the same entries again."""
-    uid = await api.user()
-    page = await api.poll({"track": "nobodysaysthis"})
-    await api.post(uid, "something else")
-    head = await api.head()
-    after = await api.poll({"track": "nobodysaysthis", "since": page["cursor"]}, wait=0.1)
-    assert (after["events"], after["cursor"]) == ([], head)
-
-
 async def test_an_empty_answer_comes_at_the_end_of_the_wait(api: Api) -> None:
     """The answer comes neither before the end of `wait` nor much later."""
     start = time.monotonic()
@@ -72,14 +62,3 @@ async def test_a_tokens_expiry_ends_the_wait_with_goodbye(api: Api) -> None:
     params = {"track": "a", "wait": "60"}
     page = await api.done("GET", "/v1/events", token=mint(uid, ttl=1), params=params)
     assert [(e["kind"], e["code"]) for e in page["events"]] == [("goodbye", "token_expired")]
-
-
-async def test_many_waiting_polls_get_one_event_each(api: Api) -> None:
-    """Many polls wait for one post. Each of them gets this post and nothing else."""
-    uid = await api.user()
-    cursor = (await api.poll({"follow": uid}))["cursor"]
-    polls = [asyncio.create_task(api.poll({"follow": uid, "since": cursor}, wait=30)) for _ in range(25)]
-    await api.until_metric("streams", lambda count: count >= len(polls))
-    status = await api.post(uid, "one for all")
-    for page in await asyncio.gather(*polls):
-        assert [e["status"]["id"] for e in page["events"]] == [status["id"]]

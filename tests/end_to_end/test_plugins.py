@@ -129,25 +129,6 @@ def _write(file: Path, word: str) -> None:
         file.unlink()
 
 
-@pytest.mark.parametrize("how", ["hints", "proofs"])
-@pytest.mark.parametrize("later", ["milk", ""])
-async def test_a_filter_whose_keys_change_affects_no_other_stream(api: Api, word: Path, how: str, later: str) -> None:
-    """When its client leaves, the filter has other keys or raises. All other streams still get their events."""
-    uid = await api.user()
-    _write(word, "tea")
-    async with await api.stream({"track": "tea,milk"}) as other:
-        before = await api.metric("streams")
-        async with await api.stream({"fickle": how}) as consumer:
-            await api.post(uid, "tea")
-            await consumer.until(lambda c: c.of("post"))
-            _write(word, later)
-        await api.until_metric("streams", lambda count: count == before)
-        for text in ("tea", "milk", "tea again"):
-            await api.post(uid, text)
-        await other.until(lambda c: len(c.of("post")) == 4)
-        assert (await api.call("GET", "/readyz")).status == 200
-
-
 async def test_a_filter_whose_keys_become_invalid_affects_no_other_stream(api: Api, word: Path) -> None:
     """After an unfollow, the server reads the filter's keys again.
 
@@ -168,18 +149,3 @@ async def test_a_filter_whose_keys_become_invalid_affects_no_other_stream(api: A
         await api.post(friend, "tea")
         await other.until(lambda c: c.of("post"))
         assert await api.metric("redis_reconnects_total") == redials
-
-
-@pytest.mark.parametrize("how", ["number", "nan", "numbers", "mixed", "live"])
-async def test_invalid_index_terms_are_refused(api: Api, how: str) -> None:
-    """Each request with such a filter is refused by the parameter's name before the first byte.
-
-    All other streams continue.
-    """
-    uid, token = await api.user(), mint(api.admin)
-    async with await api.stream({"track": "tea"}) as other:
-        for path in ("/v1/stream", "/v1/stream", "/v1/events"):
-            answer = await api.call("GET", path, token=token, params={"fickle": how, "track": "milk"})
-            assert answer.error == (400, "invalid_parameter", "fickle"), (how, answer)
-        await api.post(uid, "tea")
-        await other.until(lambda c: c.of("post"))

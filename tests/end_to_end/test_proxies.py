@@ -9,7 +9,6 @@ import pytest
 from stream_server.demo.cluster_demo import find_nginx
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import MEDIA, Consumer
-from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.nginx import Nginx
 from tests.end_to_end.server import Server
 
@@ -25,20 +24,12 @@ OWN_GZIP = f'proxy_set_header Accept-Encoding ""; {GZIP}'
 """nginx asks the server for plain bytes and compresses them itself."""
 
 TIMEOUT = "proxy_read_timeout 2s;"
-"""nginx's read timeout, a minute by default. The shared server sends heartbeats every 0.2 s, `silent` every 60 s."""
-
-DEAF = "proxy_ignore_headers X-Accel-Buffering;"
+"""nginx's read timeout, a minute by default. The server sends heartbeats every 0.2 s."""
 
 
 @pytest.fixture(scope="module")
-def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("silent"), "--heartbeat-seconds", "60") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def nginx(server: Server, silent: Server) -> Iterator[Nginx]:
-    """Start nginx in front of both servers. By default it speaks HTTP/1.0 to them and buffers."""
+def nginx(server: Server) -> Iterator[Nginx]:
+    """Start nginx in front of the server. By default it speaks HTTP/1.0 to it and buffers."""
     locations = {
         "/defaults/": (server.address, ""),
         "/http11/": (server.address, "proxy_http_version 1.1;"),
@@ -46,9 +37,6 @@ def nginx(server: Server, silent: Server) -> Iterator[Nginx]:
         "/plain/": (server.address, 'proxy_set_header Accept-Encoding "";'),
         "/own_gzip/": (server.address, OWN_GZIP),
         "/impatient/": (server.address, TIMEOUT),
-        "/silent/": (silent.address, TIMEOUT),
-        "/calm/": (silent.address, ""),
-        "/deaf/": (silent.address, DEAF),
     }
     with Nginx(locations) as running:
         yield running
@@ -86,20 +74,6 @@ async def test_events_pass_a_proxy_as_they_happen(api: Api, nginx: Nginx, locati
 
 
 @needs_nginx
-async def test_a_proxy_that_ignores_the_response_head_buffers_everything(nginx: Nginx, silent: Server) -> None:
-    """The control: a proxy that ignores `X-Accel-Buffering: no` holds back even the response head."""
-    async with Api(silent) as api, await RawClient.connect(nginx.address) as held:
-        uid = await api.user()
-        await held.ask(f"/deaf/v1/stream?follow={uid}", mint(uid))
-        await api.until_metric("streams", lambda count: count == 1)
-        async with through(nginx, "calm", uid, "sse") as passed:
-            posted = await api.post(uid, "hello?")
-            await passed.until(lambda c: ("post", posted["id"]) in c.received)
-            with pytest.raises(BlockingIOError):
-                held.socket.recv(1)
-
-
-@needs_nginx
 @FRAMINGS
 async def test_heartbeats_keep_a_connection_that_a_proxy_would_close(api: Api, nginx: Nginx, framing: str) -> None:
     """For twice the proxy's timeout there is no event. Then an event arrives over the same connection."""
@@ -109,14 +83,3 @@ async def test_heartbeats_keep_a_connection_that_a_proxy_would_close(api: Api, n
         posted = await api.post(uid, "still there")
         await consumer.until(lambda c: ("post", posted["id"]) in c.received)
         assert not consumer.ended
-
-
-@needs_nginx
-async def test_without_heartbeats_the_proxy_cuts(nginx: Nginx, silent: Server) -> None:
-    """The control: the proxy ends a silent stream after its two seconds, without a goodbye."""
-    async with Api(silent) as api:
-        uid = await api.user()
-        async with through(nginx, "silent", uid, "ndjson") as consumer:
-            await consumer.until(lambda c: c.of("hello"))
-            await consumer.until_end(60)
-            assert [m["kind"] for m in consumer.messages] == ["hello"]

@@ -108,56 +108,6 @@ def test_an_event_that_does_not_match_the_filter_is_detected() -> None:
     assert "'12'" in said
 
 
-def test_only_announced_losses_are_accepted() -> None:
-    """The client received two entries that are not on the log, then a gap. The log continues with the same numbers."""
-    ledger, log = play()
-    lost = [Told({"kind": "post", "cursor": f"16-{n}.{n}", "status": {"id": f"9{n}"}}, 6.5) for n in (7, 8)]
-    gap = Told({"kind": "gap", "cursor": cursor(6), "reason": "rolled_back"}, 6.7)
-    record = heard(log, *range(1, 9))
-    record.told[6:6] = [*lost, gap]
-    history = History(log, ledger, rolled_back=True)
-    assert history.complaints(record) == []
-    assert history.ghosts(record) == lost
-    record.told.remove(gap)
-    assert [said for said in history.complaints(record) if "does not have" in said]
-    record.told[6:8] = [gap]
-    record.told.pop(6 + 1)
-    assert history.complaints(record) == [f"firehose: never told of ('post', '17') at {cursor(7)}"]
-
-
-def test_an_unknown_position_gap_is_accepted_for_a_lost_entry_only() -> None:
-    """The server never received the lost entries, so it reports an unknown position.
-
-    For a position on the log this is a fault.
-    """
-    ledger, log = play()
-    lost = Told({"kind": "post", "cursor": "16-7.7", "status": {"id": "97"}}, 6.5)
-    said = {"kind": "gap", "cursor": cursor(6), "reason": "unknown_position", "from": "16-7.7", "to": cursor(6)}
-    record = heard(log, *range(1, 9))
-    record.told[6:6] = [lost, Told(said, 6.7)]
-    history = History(log, ledger, rolled_back=True)
-    assert history.complaints(record) == []
-    assert len(History(log, ledger).complaints(record)) == 2
-    said["from"] = cursor(5)
-    assert [wrong for wrong in history.complaints(record) if "a gap where the log lost nothing" in wrong]
-
-
-def test_a_gap_at_its_place_on_the_log_takes_nothing_back() -> None:
-    """Its gap comes at the log's record, once or after the other gap. One lost entry is counted once."""
-    ledger, log = play()
-    lost = Told({"kind": "post", "cursor": "19-9.9", "status": {"id": "99"}}, 6.5)
-    back = Told({"kind": "gap", "cursor": cursor(6), "reason": "rolled_back"}, 6.7)
-    word = Told({"kind": "gap", "cursor": cursor(7), "reason": "rolled_back"}, 7.7)
-    history = History(log, ledger, rolled_back=True)
-    record = heard(log, *range(1, 9))
-    record.told.insert(7, word)
-    assert (history.complaints(record), history.ghosts(record)) == ([], [])
-    record.told[6:6] = [lost, back]
-    assert (history.complaints(record), history.ghosts(record)) == ([], [lost])
-    record.told.remove(back)
-    assert [said for said in history.complaints(record) if "does not have" not in said] != []
-
-
 LIES: dict[str, tuple[Callable[[Ledger, list[Logged]], object], str]] = {
     "acknowledged and lost": (lambda _, log: log.pop(), "acknowledged and not on the log"),
     "written twice": (lambda _, log: log.append(log[-1]), "never acknowledged"),

@@ -5,7 +5,6 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,22 +177,6 @@ async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> No
     for stream in streams:
         assert [one for _, one in stream.received] == wanted
     await close(streams)
-
-
-@pytest.mark.parametrize(
-    "layout", ["one worker", pytest.param("two workers", marks=pytest.mark.nightly), "two servers"]
-)
-async def test_subscribers_that_redis_disconnects_miss_nothing(broken: Site) -> None:
-    """CLIENT KILL disconnects all subscribers again and again while users post."""
-    one, other = await authors(broken)
-    streams = await broken.streams(one.uid, other.uid)
-    async with one, other:
-        for _ in range(3):
-            await asyncio.gather(one.has_posted(5), other.has_posted(5))
-            with broken.redis.client() as client:
-                kill = partial(client.client_kill_filter, _type="pubsub")
-                assert await eventually(kill, what="a subscriber to kill") >= 1
-    await all_arrived(broken, streams, one, other)
 
 
 @ONE_WORKER

@@ -42,38 +42,6 @@ async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folde
         assert stream.received == [("post", post["id"])]
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("rounds", [2])
-async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: int) -> None:
-    """The old cursor gives all posts that were acknowledged before the kill, once and in order, and then new events."""
-    cursors: dict[str, str] = {}
-    posted: list[str] = []
-    uid = ""
-    for turn in range(rounds + 1):
-        server = Server(own_folder, *OFTEN).start()
-        try:
-            async with Api(server) as api:
-                uid = uid or await api.user()
-                cursors = await caught_up(api, uid, cursors, posted)
-                posted = [(await api.post(uid, f"{turn} {n}"))["id"] for n in range(30)]
-        finally:
-            server.kill() if turn < rounds else server.stop()
-        assert "Traceback" not in server.log
-
-
-async def caught_up(api: Api, uid: str, cursors: dict[str, str], posted: list[str]) -> dict[str, str]:
-    """Resume from the cursors of before the kill and receive exactly ``posted``. Returns the new cursors."""
-    after: dict[str, str] = {}
-    for framing in ("sse", "ndjson"):
-        since = {"since": cursors[framing]} if cursors else {}
-        async with await api.stream({"follow": uid, **since}, framing=framing) as consumer:
-            await consumer.reached(await api.head())
-            assert consumer.received == [("post", name) for name in posted]
-            assert not consumer.of("gap")
-            after[framing] = consumer.cursor
-    return after
-
-
 async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(own_folder: Path) -> None:
     """Users post while the server is killed. Each acknowledged post arrives before the kill or after the return."""
     server = Server(own_folder, *OFTEN)

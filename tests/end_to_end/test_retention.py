@@ -100,20 +100,6 @@ async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -
         assert (resumed.of("gap"), number(resumed.cursor)) == ([], 302)
 
 
-async def test_a_start_before_the_first_entry_gets_a_gap(own_folder: Path) -> None:
-    """For a time before the first entry, the gap has `from` and `to`. For a cursor also a count: see test_cursors."""
-    async with site(own_folder) as here:
-        await here.post(30)
-        assert here.redis.xtrim(keys.LOG, maxlen=10, approximate=False) == 20
-        async with await here.api.stream({**EVERYTHING, "since": "-7d"}) as stream:
-            await stream.until(lambda c: len(c.events) == 10)
-            (gap,) = stream.of("gap")
-            assert (gap["from"], gap["reason"], number(gap["to"]), gap["count"]) == ("-7d", "trimmed", 20, None)
-            assert [number(event["cursor"]) for event in stream.events] == list(range(21, 31))
-        page = await here.api.poll({**EVERYTHING, "since": "-7d"})
-        assert [event["kind"] for event in page["events"]] == ["gap", *["post"] * 10]
-
-
 async def test_a_reader_whose_log_is_trimmed_gets_a_gap_with_the_count(own_folder: Path) -> None:
     """A client that catches up slowly gets each entry, or a gap with the right number. Then it goes live."""
     async with site(own_folder, "--message-max-chars", "20000") as here:

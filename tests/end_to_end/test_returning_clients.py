@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -253,15 +253,3 @@ async def test_the_client_library_yields_a_gap(tmp_path: Path) -> None:
         assert read.ids == [first, *posted[-2:]]
         (gap,) = [message for message in read.messages if isinstance(message, Gap)]
         assert (gap.reason, gap.count) == ("trimmed", 3)
-
-
-def test_a_wrong_visit_is_detected() -> None:
-    """The comparison finds a visit that lacks an entry, has one twice, or has two in the wrong order."""
-    log = [Line(n, 1_795_000_000_000 + n, "7", str(n)) for n in range(1, 10)]
-    whole = Visit(frozenset({"7"}), f"{log[2].ms}-0.3", 0, ["4", "5", "6"], 6)
-    assert due(whole, log) == whole.received
-    since = datetime.fromtimestamp(log[3].ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    assert due(whole._replace(since=since), log) == whole.received
-    assert due(whole._replace(followed=frozenset({"8"})), log) == []
-    for wrong in (["4", "6"], ["4", "4", "5", "6"], ["5", "4", "6"], ["4", "5"]):
-        assert due(whole, log) != wrong

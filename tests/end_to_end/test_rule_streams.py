@@ -1,7 +1,6 @@
 """Streams by rules over HTTP: rules given in the request or saved, changed during the stream, and explained."""
 
 import asyncio
-from typing import Any
 
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
@@ -85,31 +84,6 @@ async def test_a_bad_rule_is_refused_with_its_column(api: Api) -> None:
     assert answer.error == (400, "invalid_parameter", "rules")
     answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params={"track": "a", "explain": "yes"})
     assert answer.error == (400, "invalid_parameter", "explain")
-
-
-async def test_concurrent_rule_changes_apply_to_open_streams(api: Api) -> None:
-    """Rules change often while users post. Each stream ends with the rules that were saved last."""
-    uid = await api.user()
-
-    async def writes() -> None:
-        for n in range(20):
-            await api.post(uid, f"word{n % 5}")
-
-    async def changes() -> list[str]:
-        saved: list[str] = []
-        for n in range(5):
-            saved += await save(api, uid, f"word{n} from:{uid}")
-        return saved
-
-    async with await api.stream({"rules": "saved"}, uid=uid) as consumer:
-        saved: list[Any]
-        _, saved = await asyncio.gather(writes(), changes())
-        for n in range(5):
-            await api.post(uid, f"word{n} last")
-        await consumer.until(lambda c: c.of("post") and c.of("post")[-1]["status"]["message"] == "word4 last")
-        assert len(consumer.of("effective")) == 5
-        last = matched(consumer)[-5:]
-        assert [(text, ids) for text, [(ids, _)] in last] == [(f"word{n} last", saved[n]) for n in range(5)]
 
 
 async def test_a_stream_does_not_miss_rules_saved_while_it_opens(api: Api) -> None:

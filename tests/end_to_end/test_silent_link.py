@@ -10,17 +10,14 @@ import pytest
 
 from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
-from tests.end_to_end.faults.author import Author, in_log_order
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.faults.site import (
     CANARY_SECONDS,
     EVERYWHERE,
     FLAGS,
-    ONE_WORKER,
     Site,
     all_until,
     close,
-    feel,
     site,
 )
 from tests.end_to_end.server import Server
@@ -68,30 +65,6 @@ async def test_a_silent_link_is_noticed_within_two_canary_checks(broken: Site) -
     await broken.ready(True)
     for stream in streams:
         assert len(stream.received) == 2
-    await close(streams)
-
-
-@ONE_WORKER
-async def test_heartbeats_report_a_silent_link_while_it_lasts(broken: Site) -> None:
-    """While reconnects fail, `/readyz` answers 503 and heartbeats report the lag. Afterwards all events arrive."""
-    authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
-    streams = await broken.streams(*(author.uid for author in authors))
-    async with authors[0], authors[1]:
-        await authors[0].has_posted(5)
-        broken.proxy.refuse()
-        broken.proxy.swallow(of=SUBSCRIBED)
-        await broken.ready(False)
-        await feel(streams, behind=True, times=3)
-        assert broken.proxy.refused > 0
-        broken.proxy.refuse(False)
-        await broken.ready(True)
-        await feel(streams, behind=False)
-        await authors[0].has_posted(5)
-    head = broken.head()
-    await all_until(streams, lambda stream: any(m["cursor"] == head for m in stream.messages))
-    assert broken.proxy.swallowed_bytes > 0
-    for stream in streams:
-        assert stream.received == in_log_order(authors)
     await close(streams)
 
 

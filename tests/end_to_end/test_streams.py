@@ -37,25 +37,6 @@ async def test_hello_comes_first_with_the_head_as_cursor(api: Api, framing: str)
             assert status["id"] != later["id"]
 
 
-async def test_sse_sends_the_retry_time(api: Api) -> None:
-    """`hello` comes with a `retry:` field."""
-    async with await api.stream({"track": "a"}, framing="sse") as consumer:
-        assert consumer.parser.retry_ms == 2000  # type: ignore[union-attr]  # the parser of SSE
-
-
-@FRAMINGS
-async def test_heartbeats_carry_the_cursor_of_the_last_scanned_entry(api: Api, framing: str) -> None:
-    """An idle client's cursor advances past events that did not match, so the client resumes exactly."""
-    uid = await api.user()
-    async with await api.stream({"track": "nobodysaysthis"}, framing=framing) as consumer:
-        await consumer.until(lambda c: c.of("heartbeat"))
-        await api.post(uid, "something else")
-        head = await api.head()
-        await consumer.reached(head)
-        assert consumer.events == []
-        assert consumer.of("heartbeat")[-1]["lag_ms"] >= 0
-
-
 @FRAMINGS
 async def test_a_tokens_expiry_ends_its_stream_within_a_second(api: Api, framing: str) -> None:
     """The stream ends with `goodbye`, and not before the expiry. A long poll ends with it too."""
@@ -151,50 +132,6 @@ async def test_what_came_last_wins_over_since_in_the_url(api: Api) -> None:
     async with await api.stream(params, framing="sse") as consumer:
         await consumer.until(lambda c: len(c.events) > 1)
         assert consumer.received == [("post", first["id"]), ("post", second["id"])]
-
-
-@FRAMINGS
-async def test_follow_events_are_streamed_on_request(api: Api, framing: str) -> None:
-    """With `kinds=follow,unfollow`, a stream receives these events of the users that it follows, and nothing else."""
-    one, two, three = [await api.user() for _ in range(3)]
-    async with await api.stream({"follow": two, "kinds": "follow,unfollow"}, framing=framing) as consumer:
-        await api.follow(one, two)
-        await api.follow(two, three)
-        await api.follow(one, three)
-        await api.post(two, "not this")
-        await api.unfollow(two, three)
-        await consumer.reached(await api.head())
-        seen = [(m["kind"], m["source"]["id"], m["target"]["id"]) for m in consumer.events]
-        assert seen == [("follow", one, two), ("follow", two, three), ("unfollow", two, three)]
-
-
-async def test_a_delete_reaches_exactly_those_whom_the_post_reached(api: Api) -> None:
-    """The whole post decides which streams receive its delete, but its text is not sent."""
-    uid = await api.user()
-    async with await api.stream({"track": "okapi"}) as hears, await api.stream({"track": "tapir"}) as other:
-        made = await api.post(uid, "an okapi")
-        tapir = await api.post(uid, "a tapir")
-        await api.delete(uid, made["id"])
-        await hears.until(lambda c: c.of("delete"))
-        assert hears.received == [("post", made["id"]), ("delete", made["id"])]
-        assert hears.of("delete")[0]["status"] == {"id": made["id"], "uid": uid, "deleted": True}
-        await other.reached(hears.of("delete")[0]["cursor"])
-        assert other.received == [("post", tapir["id"])]
-
-
-async def test_partitions_cover_the_firehose_once(api: Api) -> None:
-    """Each event is in exactly one partition, and an author's events are always in the same one."""
-    users = list((await api.users(f"p{int(time.time() * 1000) % 10**9}x{n}" for n in range(24))).values())
-    streams = [await api.stream({"firehose": "true", "partition": f"{k}/3"}) for k in (1, 2, 3)]
-    posted = [(await api.post(uid, f"{n}"))["id"] for n in range(2) for uid in users]
-    head = await api.head()
-    for stream in streams:
-        await stream.reached(head)
-        await stream.close()
-    assert sorted(e["status"]["id"] for s in streams for e in s.events) == sorted(posted)
-    authors = [{e["status"]["uid"] for e in s.events} for s in streams]
-    assert sum(map(len, authors)) == len(users)
-    assert all(authors)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by Linux")

@@ -63,35 +63,6 @@ async def reached(broken: Site, clients: Sequence[ReturningClient], authors: Seq
         await client.stream.close()
 
 
-async def test_a_cursor_of_a_killed_server_is_valid_on_the_other(tmp_path: Path) -> None:
-    """A server gets SIGKILL while users post. Its clients return to the other server and later back.
-
-    Each gets every post once.
-    """
-    async with site(tmp_path, "two servers", direct=True) as broken:
-        dying, staying = broken.apis
-        authors = [Author(await staying.user(), *apis) for apis in ((staying,), (dying, staying))]
-        clients = [*await returning_clients(dying, authors), *await returning_clients(staying, authors)]
-        moving = clients[:STREAMS]
-        async with authors[0], authors[1]:
-            await asyncio.gather(*(author.has_posted(10) for author in authors))
-            broken.servers[0].kill()
-            await asyncio.gather(*(client.return_to(staying) for client in moving))
-            await asyncio.gather(*(author.has_posted(10) for author in authors))
-            await asyncio.to_thread(broken.servers[0].start)
-            async with Api(broken.servers[0]) as again:
-                for author in authors:
-                    author.apis[:] = [staying, again]
-                broken.servers[1].kill()
-                await asyncio.gather(*(client.return_to(again) for client in clients))
-                await asyncio.gather(*(author.has_posted(10) for author in authors))
-                for author in authors:
-                    await author.stop()
-                await reached(broken, clients, authors)
-        assert {client.visits for client in moving} == {3}
-        assert all(author.refused for author in authors)  # both authors met the absent server
-
-
 async def test_a_killed_worker_costs_its_clients_only_a_reconnect(tmp_path: Path) -> None:
     """One of two workers gets SIGKILL. Only its streams end, and all of them resume at the same address."""
     async with site(tmp_path, "two workers", direct=True) as broken:

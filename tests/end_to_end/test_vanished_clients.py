@@ -1,10 +1,9 @@
 """Clients that vanish in every possible way: each is removed in time and costs no other client anything."""
 
 import asyncio
-import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from functools import cache
 
 import pytest
@@ -129,8 +128,6 @@ KINDS: dict[str, Callable[[Scene], Awaitable[RawClient]]] = {
     "half_closed": Scene.live,
 }
 
-DRAWN = {"half_open_live", "half_open_polling", "never_reading_live"}
-"""The kinds that are tested alone, not only at night. The other tests have all kinds together."""
 
 THEN: dict[str, Callable[[RawClient], object]] = {
     "half_open_polling": RawClient.vanish,  # while the poll waits and the server writes nothing
@@ -191,53 +188,11 @@ async def counted_in(scene: Scene, many: int) -> bool:
     return (await scene.metrics()).streams >= many
 
 
-@pytest.mark.parametrize("workers", [1])
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind not in DRAWN)) for kind in KINDS]
-)
-async def test_a_vanished_client_is_dropped_in_time(scene: Scene, kind: str) -> None:
-    """Streams, tasks and descriptors are as before within heartbeat plus write timeout. Other clients miss nothing."""
-    async with AsyncExitStack() as stack:
-        await vanish(scene, stack, kind, of_a_kind=OF_A_KIND)
-
-
 @pytest.mark.parametrize("workers", [2])
 async def test_vanished_clients_of_all_kinds_are_dropped_by_two_workers(scene: Scene) -> None:
     """The same holds for all kinds together."""
     async with AsyncExitStack() as stack:
         await vanish(scene, stack, *KINDS, of_a_kind=OF_A_KIND // 2)
-
-
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
-async def test_an_unfinished_request_is_dropped_in_time(scene: Scene) -> None:
-    """Half a head, a slow head and a slow body hold a descriptor until their deadline and no longer."""
-    whole = b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    whole += f"Authorization: Bearer {scene.token}\r\nContent-Length: 500\r\n\r\n".encode()
-    async with neighbours(scene) as reading, AsyncExitStack() as stack:
-        before = await scene.metrics()
-        dripping = []
-        for _ in range(OF_A_KIND):
-            halves = [await stack.enter_async_context(await RawClient.connect(scene.server.address)) for _ in range(3)]
-            await halves[0].half_ask("/v1/stream?track=x")
-            await halves[2].send(whole)
-            dripping += [asyncio.create_task(drip_out(halves[1], b"G")), asyncio.create_task(drip_out(halves[2], b"{"))]
-        counted = (await scene.metrics()).descriptors - before.descriptors
-        assert counted > 2 * OF_A_KIND  # the server may have closed some files of its own meanwhile
-        told = await scene.post(20)
-        await settled(scene, before)
-        for one in reading:
-            await one.until(lambda c: len(c.events) >= len(told))
-            assert one.received == told
-        for task in dripping:
-            task.cancel()
-        await asyncio.gather(*dripping, return_exceptions=True)
-
-
-async def drip_out(client: RawClient, byte: bytes) -> None:
-    with suppress(ConnectionError):
-        while True:
-            await client.send(byte)
-            await asyncio.sleep(1)  # the pace is the fault; there is nothing to wait for
 
 
 @pytest.mark.parametrize("workers", [1])
@@ -250,52 +205,3 @@ async def test_a_thousand_vanished_clients_leave_no_memory_behind(scene: Scene) 
             await vanish(scene, stack, *KINDS, of_a_kind=of_a_kind)
         grown.append((await scene.metrics()).memory)
     assert grown[1] - grown[0] < GROWTH_BYTES, grown
-
-
-PATHS = (
-    "/v1/stream?track=x", "/v1/stream?firehose=true&since=-1h", "/v1/stream/user", "/v1/events?track=x&wait=60",
-    "/v1/events?firehose=true&since=-1h", "/1.1/statuses/sample.json", "/1.1/statuses/filter.json?track=x",
-    "/2/tweets/sample/stream", "/2/tweets/search/stream", "/v1/stream", "/nowhere",
-)  # fmt: skip
-
-
-async def leave(client: RawClient, how: str) -> None:
-    """Leave at once or after some bytes, by a close, a reset, or the end of the own side first."""
-    if "half" in how:
-        client.socket.shutdown(socket.SHUT_WR)
-    if "later" in how:
-        await client.read(100)
-    (client.reset if "reset" in how else client.close)()
-
-
-LEAVING = ("close", "reset", "close later", "reset later", "half close later")
-
-
-@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
-async def test_a_thousand_aborted_requests_leave_nothing_behind(scene: Scene) -> None:
-    """Streams and polls of all protocols end at random moments. No state of them stays, and nothing is logged."""
-    chance = random.Random(20)
-    turns = asyncio.Semaphore(50)
-
-    async def come_and_go(accept: str, path: str, how: str) -> None:
-        async with turns:
-            client = await RawClient.connect(scene.server.address)
-            try:
-                await client.ask(path, scene.token, accept)
-                with suppress(ConnectionError):
-                    async with asyncio.timeout(1):  # a waiting poll sends nothing
-                        await leave(client, how)
-            except TimeoutError:
-                client.reset()
-
-    async with neighbours(scene) as reading:
-        before = await scene.metrics()
-        writing = asyncio.create_task(scene.post(100))
-        accepts = ("text/event-stream", "application/x-ndjson")
-        going = [come_and_go(chance.choice(accepts), chance.choice(PATHS), chance.choice(LEAVING)) for _ in range(1000)]
-        await asyncio.gather(*going)
-        told = await writing
-        await settled(scene, before)
-        for one in reading:
-            await one.until(lambda c: len(c.events) >= len(told))
-            assert one.received == told

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.consumer import Consumer, number
+from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.raw_socket import ACCEPT, RawSocket
-from tests.end_to_end.socket_consumer import SocketConsumer, open_socket
+from tests.end_to_end.socket_consumer import open_socket
 from tests.stream_server.web.websocket.client_frames import BINARY, CONTINUATION, PING, TEXT, close, frame
 from tests.waiting import eventually
 
@@ -22,8 +22,6 @@ UPGRADE = {
     "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 }
-
-WORDS = ("tea", "coffee", "milk", "water")
 
 
 @pytest.fixture
@@ -108,53 +106,6 @@ async def test_the_messages_are_those_of_other_streams(
     await back.until(lambda s: len(s.events) == 3)
     assert back.received == socket.received[2:]
     await back.until(lambda s: s.of("heartbeat"))
-
-
-async def test_an_update_takes_effect_exactly_at_its_cursor(api: Api, opened: Callable[[Any], Any]) -> None:
-    """While posts come, filters change again and again. An oracle knows which filter each post met.
-
-    One socket is live. The other one begins at the start of the log, so its updates come while it catches up.
-    """
-    chance = random.Random(11)
-    everything = opened(await api.stream({"firehose": "true"}))
-    start = everything.cursor
-    authors = [await api.user() for _ in range(2)]
-    for _ in range(20):
-        await api.post(chance.choice(authors), text(chance))
-    sockets = [opened(await open_socket(api, f"track=tea&since={start}", compression=None)) for _ in range(2)]
-    changes: list[list[tuple[str, str]]] = [[(start, "tea")] for _ in sockets]
-
-    async def write() -> None:
-        for _ in range(25):
-            await api.post(chance.choice(authors), text(chance))
-
-    async def change(socket: SocketConsumer, known: list[tuple[str, str]]) -> None:
-        for word in [chance.choice(WORDS) for _ in range(10)]:
-            answer = await socket.ask("update", parameters={"track": [word]})
-            assert (answer["kind"], answer["parameters"]) == ("effective", f"track={word}")
-            known.append((answer["cursor"], word))
-            await asyncio.sleep(chance.random() / 100)  # the posts go on meanwhile
-
-    await asyncio.gather(write(), write(), *map(change, sockets, changes))
-    last = await api.post(authors[0], " ".join(WORDS))
-    for stream in (everything, *sockets):
-        await stream.until(lambda s: ("post", last["id"]) in s.received)
-    posts = [event for event in everything.events if event["kind"] == "post"]
-    for socket, known in zip(sockets, changes, strict=True):
-        assert len({cursor for cursor, _ in known}) > 3, "the filters changed at one place only"
-        expected = [
-            post["status"]["id"] for post in posts if filter_at(known, post["cursor"]) in post["status"]["message"]
-        ]
-        assert [event["status"]["id"] for event in socket.events] == expected
-
-
-def text(chance: random.Random) -> str:
-    return " ".join(chance.sample(WORDS, 2)) + f" {chance.random()}"
-
-
-def filter_at(known: list[tuple[str, str]], cursor: str) -> str:
-    """Return the word that was in force for the entry at ``cursor``: changes are exclusive."""
-    return [word for since, word in known if number(since) < number(cursor)][-1]
 
 
 async def test_a_wrong_operation_is_answered_and_changes_nothing(api: Api, opened: Callable[[Any], Any]) -> None:

@@ -53,16 +53,6 @@ async def test_the_settings_hold_for_websockets_too(api: Api) -> None:
     assert refused.value.response.status_code == 403
 
 
-async def test_updates_are_counted_as_connects(api: Api) -> None:
-    ann = await api.user()
-    async with await open_socket(api, "track=tea", uid=ann) as socket:
-        answers = [await socket.ask("update", parameters={"track": f"w{n}"}) for n in range(CONNECTS + 2)]
-        codes = [answer["error"]["code"] if answer["kind"] == "error" else "" for answer in answers]
-        assert codes == [""] * (CONNECTS - 1) + ["rate_limited"] * 3
-        post = await api.post(ann, f"w{CONNECTS - 2}")
-        await socket.until(lambda s: s.received == [("post", post["id"])])
-
-
 async def test_few_sockets_without_a_token_are_open_and_not_for_long(api: Api) -> None:
     """A silent socket is closed after five seconds, and its place is free then."""
     sockets = await asyncio.gather(*(RawSocket.open(api.server, "/v1/stream?track=a") for _ in range(UNPROVEN)))

@@ -3,7 +3,6 @@
 import pytest
 
 from filters.base import FilterFailure
-from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import user_key
 from filters.location import Location
@@ -20,15 +19,6 @@ from tests.filters.texts import post
 TRACK = Track.parse("tea,milk")
 BOX = Location.parse("-74,40,-73,41")
 POSTS = Kinds.parse("post,delete")
-
-
-def test_one_base_and_all_narrowing_filters_must_match() -> None:
-    subscription = Subscription([TRACK, BOX], [POSTS, Language.parse("en")])
-    assert subscription.matches(post("tea", lang="en"))
-    assert subscription.matches(post("coffee", lang="en-US", point=(-73.5, 40.5)))
-    assert not subscription.matches(post("coffee", lang="en"))
-    assert not subscription.matches(post("tea", lang="de"))
-    assert not subscription.matches(Event("like", text="tea", lang="en"))
 
 
 def test_equal_subscriptions_are_equal_in_any_order() -> None:
@@ -67,19 +57,6 @@ def test_scopes_kinds_and_independence_of_the_viewer() -> None:
     assert (mine.required_scopes, mine.viewer_independent, mine.uses_me) == (frozenset(), False, True)
     assert mine.kinds == set(KINDS)
     assert Subscription([Sample.parse("1")]).viewer_independent
-
-
-def test_me_is_resolved_in_a_new_subscription() -> None:
-    following = {"8"}
-    open_one = Subscription([TRACK, Follow.parse("@me")], [POSTS])
-    resolved = open_one.with_following(following)
-    by_eight = post("coffee", user_ids=frozenset({"8"}))
-    assert resolved.matches(by_eight)
-    assert not open_one.matches(by_eight)
-    assert resolved.candidate_keys() == frozenset({"tea", "milk", user_key("8")})
-    following.clear()
-    assert not resolved.matches(by_eight)
-    assert resolved != open_one
 
 
 def test_only_the_failed_part_is_disabled(registry: Registry) -> None:

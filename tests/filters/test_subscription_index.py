@@ -47,25 +47,6 @@ def filled() -> SubscriptionIndex[str]:
     return index
 
 
-@pytest.mark.parametrize(
-    ("event", "expected"),
-    [
-        (post("tea"), {"tea", "york", "all"}),
-        (post("a leaf, green"), {"tea", "all"}),
-        (post("a leaf"), {"all"}),
-        (post("", user_ids=frozenset({"7", "8"})), {"seven", "all"}),
-        (post("tea", point=(-73.5, 40.5), lang="de"), {"tea", "york", "all", "whole"}),
-        (post("", box=(-73.1, 40.9, -50.0, 60.0)), {"york", "all"}),
-        (Event("like", text="tea", user_ids=frozenset({"7"})), {"likes"}),
-        (Event("protect", is_public=False, is_sampled=False), set()),
-    ],
-)
-def test_each_item_is_found_once(event: Event, expected: set[str]) -> None:
-    found = filled().match(event)
-    assert len(found) == len(set(found))
-    assert set(found) == expected
-
-
 def test_items_are_counted() -> None:
     index = filled()
     assert (len(index), index.scanned_count) == (6, 3)
@@ -79,17 +60,6 @@ def test_an_item_cannot_be_added_twice() -> None:
         index.add("tea", Subscription([Firehose()]))
     with pytest.raises(KeyError):
         index.remove("milk")
-
-
-def test_removed_items_leave_nothing() -> None:
-    index = filled()
-    for item in ("tea", "seven", "york", "all", "likes", "whole"):
-        index.remove(item)
-        assert item not in index
-    assert index.match(post("tea", user_ids=frozenset({"7"}), point=(-73.5, 40.5))) == []
-    assert len(index) == index.scanned_count == 0
-    assert not index._groups
-    assert not index._group_of_item
 
 
 def test_an_empty_posting_list_is_removed() -> None:
@@ -136,13 +106,6 @@ def test_a_raising_filter_fails_alone() -> None:
     ((item, failed),) = index.failures
     assert (item, repr(failed.error), failed.rule_id) == ("broken", "RuntimeError('bang')", None)
     assert isinstance(failed.filter, Broken)
-
-
-def test_a_raising_narrowing_filter_fails_alone() -> None:
-    index = filled()
-    index.add("broken", Subscription([Firehose()], [Broken()]))
-    assert set(index.match(post("tea bang"))) == {"tea", "york", "all"}
-    assert [item for item, _ in index.failures] == ["broken"]
 
 
 def test_more_narrowing_groups_than_the_maximum_match_the_same() -> None:
@@ -227,18 +190,3 @@ def test_an_exact_phrase_is_not_checked_beside_one_that_is(monkeypatch: pytest.M
     assert index.match(post("東京タワ ワー")) == []
     index.remove("both")
     assert not index._groups
-
-
-def test_a_filter_with_raising_keys_can_be_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    def lost(self: Filter) -> None:
-        raise RuntimeError("lost")
-
-    monkeypatch.setattr(Broken, "candidate_keys", lambda self: frozenset({"tea"}))
-    index = filled()
-    index.add("broken", Subscription([Broken()], [POSTS]))
-    monkeypatch.setattr(Broken, "candidate_keys", lost)
-    assert "broken" in index.match(post("tea"))
-    index.remove("broken")
-    assert "broken" not in index
-    assert sorted(index.match(post("tea"))) == sorted(filled().match(post("tea")))

@@ -5,11 +5,8 @@ its lines and not by their numbers, so it stays valid as long as the file has th
 """
 
 import re
-from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple, Self
-
-import pytest
 
 FOLDER = Path(__file__).parent
 
@@ -50,17 +47,3 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [Mutant.read(patch) for patch in sorted(FOLDER.glob("*.patch"))]
-
-RULES = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/rules/")]
-FILTERS = [mutant for mutant in MUTANTS if mutant.path.startswith("filters/") and mutant not in RULES]
-DELIVERY = [mutant for mutant in MUTANTS if mutant.path.startswith("stream_server/")]
-
-
-def each(mutants: Collection[Mutant], sample: Collection[str]) -> pytest.MarkDecorator:
-    """Parametrize a test by ``mutants``. The first tier runs only those named in ``sample``."""
-    assert {mutant.name for mutant in mutants} >= set(sample)
-    tried = [
-        pytest.param(mutant, id=mutant.name, marks=[pytest.mark.extended] * (mutant.name not in sample))
-        for mutant in mutants
-    ]
-    return pytest.mark.parametrize("mutant", tried)

@@ -77,20 +77,10 @@ function answersOf(source, responses) {
   });
 }
 
-function errorsOf(source, responses) {
+/** Return the error codes of answers by their status. @param {any} source @param {Record<string, any>} responses */
+export function errorsOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => !SUCCESS.test(status));
-  return found.map(([status, answer]) => ({ status, codes: codesOf(follow(source, answer).description) }));
-}
-
-/** Return all error codes of the API with their status. @param {any} source */
-export function allErrors(source) {
-  const responses = Object.entries(source.components.responses);
-  return responses.map(([status, answer]) => ({ status, codes: codesOf(answer.description) }));
-}
-
-/** @param {string} text @returns {string[]} */
-function codesOf(text) {
-  return [...text.matchAll(CODE)].map((match) => match[1]);
+  return found.map(([status, answer]) => ({ status, codes: [...follow(source, answer).description.matchAll(CODE)].map((match) => match[1]) }));
 }
 
 /** Return what a `$ref` stands for, or the object itself. @param {any} source @param {any} object @returns {any} */

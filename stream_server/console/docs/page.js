@@ -1,15 +1,14 @@
 // @ts-check
 /** The page `/docs`: all routes of the server, from its own `/openapi.json`. */
 
-import { decoded, fill, h, isolate } from "../dom.js";
+import { decoded, fill, h, isolate, neighbour } from "../dom.js";
 import { openClient, scopesOf } from "../session.js";
-import { allErrors, routesOf, search } from "./document.js";
-import { codeList, RouteSection } from "./route.js";
-import { prose, shape } from "./shape.js";
+import { errorsOf, routesOf, search } from "./document.js";
+import { codeList, prose, RouteSection, shape, unfolding } from "./route.js";
 
 /** @typedef {import("./document.js").Route} Route */
 
-const LAST = ["server", "console"];
+const LAST = ["server", "console"]; // of the tags: those about the server itself
 
 class Page {
   /** @param {any} source @param {Account} account */
@@ -18,7 +17,8 @@ class Page {
     this.account = account;
     this.routes = routesOf(source);
     this.sections = new Map(this.routes.map((route) => [route.id, new RouteSection(source, route, account)]));
-    this.groups = inOrder(source.tags).map((tag) => this.group(tag));
+    const isLast = (/** @type {any} */ tag) => Number(LAST.includes(tag.name));
+    this.groups = source.tags.toSorted((one, other) => isLast(one) - isLast(other)).map((tag) => this.group(tag));
     this.count = h("p", { class: "docs-count", role: "status" });
     this.search = h("input", { type: "search", id: "docs-search", placeholder: "Search routes", autocomplete: "off", "aria-keyshortcuts": "/" });
     this.search.addEventListener("input", () => this.filter());
@@ -52,12 +52,12 @@ class Page {
   filter() {
     const wanted = new Set(search(this.routes, this.search.value).map((route) => route.id));
     for (const section of this.sections.values()) section.root.hidden = !wanted.has(section.route.id);
-    const shown = this.groups.map((group) => ({ group, count: countShown(group.sections) }));
+    const shown = this.groups.map((group) => ({ group, count: group.sections.filter((section) => !section?.root.hidden).length }));
     for (const { group, count } of shown) group.root.hidden = count === 0;
     this.main.classList.toggle("docs-searching", this.search.value.trim() !== "");
     this.count.textContent = wanted.size ? `${wanted.size} of ${this.routes.length} routes` : "No route has these words.";
-    fill(this.links, ...shown.filter(({ count }) => count).map(({ group, count }) =>
-      h("li", {}, h("a", { href: `#tag-${group.name}` }, titleOf(group.name), h("span", { class: "docs-number" }, count)))));
+    fill(this.links, shown.filter(({ count }) => count).map(({ group, count }) =>
+      h("li", {}, h("a", { href: `#tag-${group.name}` }, titleOf(group.name), h("span", { class: "muted" }, count)))));
   }
 
   /** Open the route that the address names. */
@@ -83,29 +83,10 @@ class Page {
     if (event.key === "Escape" && event.target === this.search) return this.clear();
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "/") this.search.focus();
-    else if (event.key === "j") this.step(1);
-    else if (event.key === "k") this.step(-1);
+    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("button").focus();
     else return;
     event.preventDefault();
   }
-
-  /** Move the focus to the next or the previous route. @param {number} by */
-  step(by) {
-    const shown = [...this.sections.values()].filter((section) => !section.root.hidden);
-    const at = shown.findIndex((section) => section.root.contains(document.activeElement));
-    const next = shown[Math.max(0, Math.min(shown.length - 1, at + by))];
-    next?.button.focus();
-  }
-}
-
-/** Return the tags, those about the server itself last. @param {any[]} tags */
-function inOrder(tags) {
-  return [...tags.filter((tag) => !LAST.includes(tag.name)), ...tags.filter((tag) => LAST.includes(tag.name))];
-}
-
-/** @param {any[]} sections */
-function countShown(sections) {
-  return sections.filter((section) => !section.root.hidden).length;
 }
 
 /** @param {string} tag */
@@ -141,7 +122,7 @@ function introduction(source, account) {
       "Lists come in pages: the value of ", h("code", {}, "next"), " is the parameter ", h("code", {}, "before"), " of the next request. ",
       "A write with an ", h("code", {}, "Idempotency-Key"), " can be repeated safely."),
     h("p", { class: "docs-account" }, accountWords(account)),
-    h("p", { class: "docs-keys" }, h("kbd", {}, "/"), " search ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " next and previous route ",
+    h("p", { class: "muted small" }, h("kbd", {}, "/"), " search ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " next and previous route ",
       h("kbd", {}, "Enter"), " open"));
 }
 
@@ -160,7 +141,7 @@ function errorTable(source) {
   return h("section", { class: "docs-extra", id: "errors" }, h("h2", {}, h("a", { href: "#errors" }, "Errors")),
     h("p", { class: "docs-about" }, "A refused request gets this body. ", h("code", {}, "param"), " names the wrong parameter, member or header."),
     shape(source, source.components.schemas.ErrorResponse, false),
-    codeList(allErrors(source)));
+    codeList(errorsOf(source, source.components.responses)));
 }
 
 function objects(source) {
@@ -171,12 +152,7 @@ function objects(source) {
 
 /** @param {any} source @param {string} name @param {any} schema */
 function object(source, name, schema) {
-  const details = h("details", { class: "docs-object", id: `object-${name}` }, h("summary", {}, h("code", {}, name)));
-  details.addEventListener("toggle", () => {
-    if (!details.open || details.childElementCount > 1) return;
-    details.append(h("p", { class: "docs-about" }, ...prose(schema.description ?? "")), shape(source, schema, false));
-  });
-  return details;
+  return unfolding({ class: "docs-object", id: `object-${name}` }, h("code", {}, name), () => [h("p", { class: "docs-about" }, ...prose(schema.description ?? "")), shape(source, schema, false)]);
 }
 
 /** @param {Element} root */

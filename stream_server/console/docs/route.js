@@ -1,11 +1,10 @@
 // @ts-check
-/** One route: a row that opens into what it takes, what it answers, and a form to try it. */
+/** One route: a row that opens into what it takes, what it answers, and a form to try it; and the shape of a JSON object, whose members that are objects open on demand. */
 
 import { h } from "../dom.js";
-import { follow } from "./document.js";
-import { example } from "./schema.js";
-import { member, prose, shape } from "./shape.js";
-import { tryPanel } from "./try.js";
+import { follow, refName } from "./document.js";
+import { example, innerObject, isRequired, typeWords, withoutNull } from "./schema.js";
+import { TryForm } from "./try.js";
 
 /** @typedef {import("./document.js").Route} Route */
 
@@ -19,10 +18,9 @@ export class RouteSection {
     this.source = source;
     this.account = account;
     this.panel = h("div", { class: "docs-panel", id: `panel-${route.id}`, hidden: true });
-    this.button = h("button", { type: "button", class: "docs-row", "aria-expanded": "false", "aria-controls": `panel-${route.id}` },
+    this.button = h("button", { type: "button", class: "docs-row", "aria-expanded": "false", "aria-controls": `panel-${route.id}`, onclick: () => this.toggle() },
       h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ",
       h("code", { class: "docs-path" }, ...breakable(route.path)));
-    this.button.addEventListener("click", () => this.toggle());
     this.root = h("article", { class: "docs-route", id: route.id },
       h("div", { class: "docs-head" }, h("h3", {}, this.button), access(route)),
       h("p", { class: "docs-summary" }, ...prose(route.summary)),
@@ -51,7 +49,7 @@ export class RouteSection {
     const { source, route } = this;
     return [
       h("div", { class: "docs-facts" }, ...parameters(source, route), ...body(source, route), ...answers(source, route), errors(route)),
-      h("div", { class: "docs-side" }, tryPanel(source, route, this.account), ...examples(source, route)),
+      h("div", { class: "docs-side" }, new TryForm(source, route, this.account).root, ...examples(source, route)),
     ];
   }
 }
@@ -125,4 +123,63 @@ function examples(source, route) {
   return [h("details", { class: "docs-example", open: true },
     h("summary", {}, "Example of the answer"),
     h("pre", { tabindex: "0", "aria-label": "example of the answer" }, text))];
+}
+
+/** Return a text in which the parts between backticks are code. @param {string} text @returns {(Node | string)[]} */
+export function prose(text) {
+  return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
+}
+
+/** Return the members of an object schema as a list. @param {any} source @param {any} schema @param {boolean} sent  whether a client sends it */
+export function shape(source, schema, sent) {
+  const own = follow(source, schema);
+  const inner = innerObject(source, own);
+  if (inner === null) return h("p", { class: "docs-type" }, typeWords(own));
+  const members = Object.entries(inner.properties);
+  return h("ul", { class: "docs-shape" }, ...members.map(([name, part]) => member(source, inner, name, part, sent)));
+}
+
+/** Return one member of an object, or a parameter. @param {any} source @param {any} owner whose `required` names what must be there @param {string} name @param {any} schema @param {boolean} sent */
+function member(source, owner, name, schema, sent) {
+  const required = isRequired(owner, name);
+  const inner = innerObject(source, schema);
+  return h("li", {},
+    h("div", { class: "docs-member" },
+      h("code", { class: "docs-name" }, name),
+      h("span", { class: "docs-type" }, typeWords(schema)),
+      mark(required, sent),
+      fallback(schema)),
+    description(source, schema),
+    inner ? nested(source, schema, sent) : null);
+}
+
+/** @param {boolean} required @param {boolean} sent */
+function mark(required, sent) {
+  if (sent) return required ? h("span", { class: "docs-required" }, "required") : null;
+  return required ? null : h("span", { class: "docs-optional" }, "may be absent");
+}
+
+function fallback(schema) {
+  const value = schema.default;
+  const dull = value === undefined || value === null || value === "" || (Array.isArray(value) && !value.length);
+  return dull ? null : h("span", { class: "docs-optional" }, "default ", h("code", {}, JSON.stringify(value)));
+}
+
+function description(source, schema) {
+  const own = withoutNull(schema).schema;
+  const text = schema.description ?? own.description ?? own.items?.description ?? follow(source, own).description;
+  return text ? h("p", { class: "docs-about" }, ...prose(text)) : null;
+}
+
+/** Return the shape of an inner object, which is built when it is opened. @param {any} source @param {any} schema @param {boolean} sent */
+function nested(source, schema, sent) {
+  const own = withoutNull(schema).schema;
+  const name = refName(own) || refName(own.items ?? {}) || "members";
+  return unfolding({ class: "docs-nested" }, name, () => [shape(source, innerObject(source, schema), sent)]);
+}
+
+/** Return what opens on demand, and is built when it is opened for the first time. @param {Record<string, any>} attributes @param {any} summary @param {() => Node[]} make */
+export function unfolding(attributes, summary, make) {
+  const details = h("details", { ...attributes, ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(...make()); } }, h("summary", {}, summary));
+  return details;
 }

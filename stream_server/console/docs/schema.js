@@ -34,31 +34,24 @@ function plainWords(schema) {
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(", ");
   if (Array.isArray(schema.anyOf)) return schema.anyOf.map(typeWords).join(" or ");
   if (Array.isArray(schema.prefixItems)) return `[${schema.prefixItems.map(typeWords).join(", ")}]`;
-  if (schema.type === "array") return `list of ${typeWords(schema.items ?? {})}${limits(schema, "Items", "")}`;
+  if (schema.type === "array") return `list of ${typeWords(schema.items ?? {})}${limits(schema.minItems, schema.maxItems)}`;
   if (Array.isArray(schema.type)) return schema.type.join(" or ");
   if (schema.type === "string") return stringWords(schema);
-  if (schema.type === "number" || schema.type === "integer") return schema.type + range(schema);
+  if (schema.type === "number" || schema.type === "integer") return schema.type + limits(schema.minimum, schema.maximum);
   return schema.type ?? "any JSON";
 }
 
 function stringWords(schema) {
   if (schema.format === "date-time") return "time";
   if (/^\^(\()?\[0-9\]/.test(schema.pattern ?? "")) return "id";
-  return `string${limits(schema, "Length", " code points")}`;
+  return `string${limits(schema.minLength, schema.maxLength, " code points")}`;
 }
 
-/** @param {any} schema @param {string} noun @param {string} unit */
-function limits(schema, noun, unit) {
-  const [least, most] = [schema[`min${noun}`], schema[`max${noun}`]];
+/** @param {number | undefined} least @param {number | undefined} most @param {string} [unit] */
+function limits(least, most, unit = "") {
   if (least !== undefined && most !== undefined) return `, ${least} to ${most}${unit}`;
   if (most !== undefined) return `, at most ${most}${unit}`;
   return least === undefined ? "" : `, at least ${least}${unit}`;
-}
-
-function range(schema) {
-  const { minimum, maximum } = schema;
-  if (minimum !== undefined && maximum !== undefined) return `, ${minimum} to ${maximum}`;
-  return minimum === undefined ? "" : `, at least ${minimum}`;
 }
 
 /** Return the object schema beneath a member: itself, its reference, or its list's items. @param {any} source @param {any} schema @returns {any} */

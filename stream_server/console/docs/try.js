@@ -2,23 +2,24 @@
 /** The form that sends a request of one route, shows its answer, and copies it as curl. */
 
 import { h } from "../dom.js";
-import { curl, given, target } from "./curl.js";
+import { quoted } from "../snippets.js";
 import { follow } from "./document.js";
 import { example, startingBody, typeWords } from "./schema.js";
 
 /** @typedef {import("./document.js").Route} Route */
-/** @typedef {import("./curl.js").Values} Values */
+/**
+ * @typedef {object} Values
+ * @property {Record<string, string>} path
+ * @property {Record<string, string>} query   empty values are left out
+ * @property {Record<string, string>} headers empty values are left out
+ * @property {string} body
+ */
 
 const MAX_SHOWN = 64 * 1024;
 const SHOWN_HEADERS = ["location", "retry-after", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "www-authenticate"];
 const JSON_TYPE = "application/json";
 
-/** Return the form of a route. @param {any} source @param {Route} route @param {import("./page.js").Account} account */
-export function tryPanel(source, route, account) {
-  return new TryForm(source, route, account).root;
-}
-
-class TryForm {
+export class TryForm {
   /** @param {any} source @param {Route} route @param {import("./page.js").Account} account */
   constructor(source, route, account) {
     this.source = source;
@@ -29,24 +30,22 @@ class TryForm {
     this.fields = route.parameters.map((parameter) => new Field(source, route, parameter));
     this.body = route.bodies.length ? this.bodyField() : null;
     this.command = h("pre", { class: "docs-curl", tabindex: "0", "aria-label": "the request as a curl command" });
-    this.send = h("button", { type: "submit", class: "docs-send" }, `Send ${route.method}`);
-    this.copy = h("button", { type: "button" }, "Copy as curl");
-    this.copy.addEventListener("click", () => this.copyCommand());
+    this.send = h("button", { type: "submit", class: "primary" }, `Send ${route.method}`);
+    this.copy = h("button", { type: "button", onclick: () => this.copyCommand() }, "Copy as curl");
     this.state = h("p", { class: "docs-state", role: "status" });
     this.answer = h("pre", { class: "docs-answer", tabindex: "0", "aria-label": "the answer", hidden: true });
-    this.root = h("form", { class: "docs-try", novalidate: true, "aria-label": `Try ${route.method} ${route.path}` },
+    const onsubmit = (/** @type {Event} */ event) => (event.preventDefault(), this.submit());
+    this.root = h("form", { class: "docs-try", novalidate: true, "aria-label": `Try ${route.method} ${route.path}`, oninput: () => this.showCommand(), onsubmit },
       h("h4", {}, "Try it"), this.accountNote(),
       ...this.fields.map((field) => field.root), ...this.bodyParts(), this.command,
-      h("div", { class: "docs-buttons" }, this.send, this.copy), this.state, this.answer);
-    this.root.addEventListener("input", () => this.showCommand());
-    this.root.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void this.submit(); });
+      h("div", { class: "row" }, this.send, this.copy), this.state, this.answer);
     this.showCommand();
   }
 
   accountNote() {
     const { access } = this.route;
     if (access === "open" || this.account.login) return null;
-    return h("p", { class: "docs-note" }, "This route needs a token. ", h("a", { href: "/" }, "Sign in"), " in the console, and reload this page.");
+    return h("p", { class: "muted small" }, "This route needs a token. ", h("a", { href: "/" }, "Sign in"), " in the console, and reload this page.");
   }
 
   bodyField() {
@@ -62,11 +61,8 @@ class TryForm {
     if (!this.body) return [];
     const schema = follow(this.source, this.route.bodies.find((each) => each.media === JSON_TYPE)?.schema ?? {});
     const names = Object.keys(schema.properties ?? {});
-    const adders = names.map((name) => {
-      const button = h("button", { type: "button", class: "docs-adder", "aria-label": `add ${name} to the body` }, `+ ${name}`);
-      button.addEventListener("click", () => this.addMember(name, schema.properties[name]));
-      return button;
-    });
+    const adders = names.map((name) =>
+      h("button", { type: "button", class: "docs-adder", "aria-label": `add ${name} to the body`, onclick: () => this.addMember(name, schema.properties[name]) }, `+ ${name}`));
     return [h("label", { for: this.body.id }, "Body"), this.body, h("div", { class: "docs-adders" }, ...adders)];
   }
 
@@ -196,4 +192,26 @@ function parsed(text) {
   } catch {
     return undefined;
   }
+}
+
+/** Return the path and query of a request. An empty path parameter stays as `{name}`. @param {Route} route @param {Values} values */
+function target(route, values) {
+  const path = route.path.replace(/\{(\w+)\}/g, (whole, name) =>
+    values.path[name] ? encodeURIComponent(values.path[name]) : whole);
+  const query = new URLSearchParams(given(values.query)).toString();
+  return query ? `${path}?${query}` : path;
+}
+
+/** Return the entries that have a value. @param {Record<string, string>} values @returns {[string, string][]} */
+function given(values) {
+  return Object.entries(values).filter(([, value]) => value !== "");
+}
+
+/** Return the request as a curl command. `$TOKEN` stands for the token. @param {Route} route @param {Values} values @param {string} origin */
+function curl(route, values, origin) {
+  const parts = [`curl ${route.streams ? "-sSN" : "-sS"}${route.method === "GET" ? "" : ` -X ${route.method}`} ${quoted(origin + target(route, values))}`];
+  if (route.access !== "open") parts.push('-H "Authorization: Bearer $TOKEN"');
+  for (const [name, value] of given(values.headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`);
+  if (route.bodies.length && values.body.trim()) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(values.body)}`);
+  return parts.join(" \\\n  ");
 }

@@ -4,7 +4,7 @@
 /** @typedef {{time: number, values: Record<string, number | null>}} Sample  time in ms since 1970; null if unknown */
 
 export const HOUR_MS = 3_600_000;
-const COUNTERS = ["events_published", "events_delivered", "requests", "cpu_seconds", "loop_blocked"];
+const COUNTERS = ["events_published", "events_delivered", "requests"];
 
 export class History {
   constructor() {
@@ -53,7 +53,8 @@ export class History {
 /** @param {any} before @param {any} now @param {number} seconds @returns {Record<string, number | null>} */
 function workerRates(before, now, seconds) {
   const rate = (/** @type {string} */ name) => (before && seconds ? Math.max(0, now[name] - before[name]) / seconds : null);
-  return Object.fromEntries(COUNTERS.map((name) => [name, rate(name)]));
+  const cpu = rate("cpu_seconds");
+  return { ...Object.fromEntries(COUNTERS.map((name) => [name, rate(name)])), cpu_percent: cpu === null ? null : cpu * 100 };
 }
 
 /** @param {any} state @param {Map<number, Record<string, number | null>>} rates @param {Record<string, number>} refusals @param {boolean} hasRates */
@@ -66,7 +67,7 @@ function valuesOf(state, rates, refusals, hasRates) {
     delivered: total("events_delivered"),
     requests: total("requests"),
     refusals: hasRates ? sum(Object.values(refusals)) : null,
-    cpu: percent(total("cpu_seconds")),
+    cpu: total("cpu_percent"),
     lag: Math.max(0, ...workers.map((worker) => worker.lag_ms)),
     hold: Math.max(0, ...workers.map((worker) => worker.loop_blocked_seconds * 1000)),
     memory: sum(workers.map((worker) => worker.memory_bytes)),
@@ -86,11 +87,6 @@ function newest(rates, name) {
 function sum(values) {
   const known = values.filter((value) => value !== null);
   return known.length || !values.length ? known.reduce((total, value) => total + /** @type {number} */ (value), 0) : null;
-}
-
-/** @param {number | null} share */
-function percent(share) {
-  return share === null ? null : share * 100;
 }
 
 /** Return the open streams and waiting polls of a worker. @param {any} worker */

@@ -23,9 +23,9 @@ export function workers(state, history) {
     if (worker.pid === null) return [worker.worker, ready(false, "does not answer"), ...heads.slice(2).map(() => "–")];
     return [
       `${worker.worker} (pid ${worker.pid})`, worker.ready ? ready(true, "ready") : ready(false, "not ready"), worker.version, since(worker.started, state.at),
-      plain(streamCount(worker)), plain(worker.live), plain(worker.catching_up), rate(rates.events_delivered ?? null),
+      plain(streamCount(worker)), plain(worker.live), plain(worker.catching_up), rate(rates.events_delivered),
       milliseconds(worker.lag_ms), milliseconds(worker.loop_blocked_seconds * 1000), plain(worker.loop_blocked),
-      bytes(worker.memory_bytes), share(rates.cpu_seconds === null || rates.cpu_seconds === undefined ? null : rates.cpu_seconds * 100), rate(rates.requests ?? null),
+      bytes(worker.memory_bytes), share(rates.cpu_percent), rate(rates.requests),
     ];
   });
   return table("Workers", heads, rows, "No worker answers.");
@@ -64,7 +64,7 @@ export function limits(state) {
 export function refusals(state, history) {
   const totals = /** @type {Record<string, number>} */ ({});
   for (const worker of state.workers) for (const [code, count] of Object.entries(worker.refusals)) totals[code] = (totals[code] ?? 0) + count;
-  const rows = Object.entries(totals).sort(([, one], [, other]) => other - one).map(([code, count]) => [h("code", {}, code), plain(count), rate(history.refusals[code] ?? null)]);
+  const rows = Object.entries(totals).sort(([, one], [, other]) => other - one).map(([code, count]) => [h("code", {}, code), plain(count), rate(history.refusals[code])]);
   return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.", false);
 }
 
@@ -80,36 +80,25 @@ export function logAge(log) {
 
 const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-/** @param {number | null} value */
-export function plain(value) {
-  if (value === null) return "–";
+/** Return what writes a number, and a dash for one that is not known. @param {(value: number) => string} write @returns {(value: number | null | undefined) => string} */
+const known = (write) => (value) => (value === null || value === undefined ? "–" : write(value));
+
+export const plain = known((value) => {
   if (value >= 1000) return Math.round(value).toLocaleString();
   return String(value >= 100 || Number.isInteger(value) ? Math.round(value) : Number(value.toPrecision(2)));
-}
+});
 
-/** @param {number | null} value */
-export function rate(value) {
-  return value === null ? "–" : `${plain(value)}/s`;
-}
+export const rate = known((value) => `${plain(value)}/s`);
 
-/** @param {number | null} value */
-export function bytes(value) {
-  if (value === null) return "–";
+export const bytes = known((value) => {
   const step = value < 1 ? 0 : Math.min(BYTES.length - 1, Math.floor(Math.log2(value) / 10));
   const scaled = value / 1024 ** step;
   return `${scaled >= 100 || step === 0 ? Math.round(scaled) : scaled.toFixed(1)} ${BYTES[step]}`;
-}
+});
 
-/** @param {number | null} value */
-export function milliseconds(value) {
-  if (value === null) return "–";
-  return value >= 10_000 ? `${plain(value / 1000)} s` : `${plain(value)} ms`;
-}
+export const milliseconds = known((value) => (value >= 10_000 ? `${plain(value / 1000)} s` : `${plain(value)} ms`));
 
-/** @param {number | null} value */
-export function share(value) {
-  return value === null ? "–" : `${plain(value)} %`;
-}
+export const share = known((value) => `${plain(value)} %`);
 
 /** @param {number} seconds */
 export function duration(seconds) {

@@ -4,7 +4,6 @@
 import { fill, h, isolate } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
-import { RetryKey } from "./site.js";
 import { counted, userLink } from "./text.js";
 import { deed, lock, loginForm, removableRow, userRow } from "./user_row.js";
 
@@ -17,55 +16,46 @@ const KINDS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * Return the form. It keeps what was written if the server refuses it, and its key, so that a retry makes nothing twice.
- * @param {{title: string, button: string, given?: any, more?: any, read?: () => any,
- *   send: (body: any, key: string) => Promise<any>, onCancel?: () => void}} options
+ * Return a button that shows the form of a list or a group beneath it, and hides it again; and the place of the form. It
+ * keeps what was written if the server refuses it, and its key, so that a retry makes nothing twice.
+ * @param {"list" | "group"} kind @param {any} given what is changed, or {} for a new one @param {string} label @param {string} title @param {string} word of the button that sends it
+ * @param {(body: any, key: string) => Promise<any>} send
  */
-export function namedForm(options) {
-  const { given = {} } = options;
-  const key = new RetryKey();
-  return form({ class: "card stack", "aria-label": options.title }, [
-    h("h2", {}, options.title),
-    h("label", {}, "Name", h("input", { name: "name", maxlength: "50", required: true, dir: "auto", autocomplete: "off", value: given.name ?? "" })),
-    h("label", {}, "Description", h("input", { name: "description", maxlength: "200", dir: "auto", autocomplete: "off", value: given.description ?? "" })),
-    options.more, problemBox(), formEnd(options.button, options.onCancel),
-  ], async ({ elements: { name, description } }) => {
-    const body = { name: name.value, description: description.value, ...options.read?.() };
-    await options.send(body, key.of(body));
-  });
-}
-
-/** Return a button that shows a form beneath it, and hides it again. @param {string} label @param {(close: () => void) => Element} make */
-export function unfold(label, make) {
+function unfold(kind, given, label, title, word, send) {
   const slot = h("div", {});
-  const button = h("button", { type: "button", "aria-expanded": "false" }, label);
-  const close = () => {
-    fill(slot);
-    button.setAttribute("aria-expanded", "false");
+  const button = h("button", { type: "button", "aria-expanded": "false", onclick: () => show(!slot.childElementCount) }, label);
+  const show = (/** @type {boolean} */ isOpen) => {
+    button.setAttribute("aria-expanded", String(isOpen));
+    fill(slot, isOpen && namedForm(kind, given, title, word, async (body, key) => { await send(body, key); show(false); }, () => show(false)));
+    slot.querySelector("input")?.focus();
   };
-  button.addEventListener("click", () => {
-    if (slot.childElementCount) return close();
-    const form = make(close);
-    fill(slot, form);
-    button.setAttribute("aria-expanded", "true");
-    form.querySelector("input")?.focus();
-    return undefined;
-  });
   return { button, slot };
 }
 
-/**
- * Return what the owner of a list or a group can do with it.
- * @param {import("./site.js").Site} site @param {"list" | "group"} kind @param {any} found
- * @param {(title: string, button: string, given: any, send: (body: any, key: string) => Promise<any>, onCancel: () => void) => Element} makeForm
- */
-export function ownerTools(site, kind, found, makeForm) {
+/** @param {"list" | "group"} kind @param {any} given @param {string} title @param {string} word @param {(body: any, key: string) => Promise<any>} send @param {() => void} onCancel */
+function namedForm(kind, given, title, word, send, onCancel) {
+  const hidden = kind === "list" ? h("input", { type: "checkbox", checked: given.private ?? false }) : null;
+  const sort = kind === "group" && !given.id ? h("select", {}, Object.entries(KINDS).map(([value, text]) => h("option", { value }, text))) : null;
+  return form({ class: "card stack", "aria-label": title }, [
+    h("h2", {}, title),
+    h("label", {}, "Name", h("input", { name: "name", maxlength: "50", required: true, dir: "auto", autocomplete: "off", value: given.name ?? "" })),
+    h("label", {}, "Description", h("input", { name: "description", maxlength: "200", dir: "auto", autocomplete: "off", value: given.description ?? "" })),
+    hidden && h("label", { class: "check" }, hidden, "Private: only you see this list"), sort && h("label", {}, "Kind", sort),
+    problemBox(), formEnd(word, onCancel),
+  ], async ({ elements: { name, description } }, key) => {
+    const body = { name: name.value, description: description.value, ...(hidden && { private: hidden.checked }), ...(sort && { kind: sort.value }) };
+    await send(body, key.of(body));
+  });
+}
+
+/** Return what the owner of a list or a group can do with it. @param {import("./site.js").Site} site @param {"list" | "group"} kind @param {any} found */
+function ownerTools(site, kind, found) {
   const path = `/v1/${kind}s/${found.id}`;
-  const edit = unfold("Edit", (close) => makeForm(`Edit the ${kind}`, "Save", found, async (body, key) => {
+  const edit = unfold(kind, found, "Edit", `Edit the ${kind}`, "Save", async (body, key) => {
     await site.write("PATCH", path, body, key);
     site.app.say("Saved");
     site.reload();
-  }, close));
+  });
   const remove = deed(`Delete ${kind}`, async () => {
     site.app.undo.later({ text: `The ${kind} ${found.name} is deleted`, method: "DELETE", path, hides: `${kind}-${found.id}` });
     site.app.go(`#/people/${kind}s`);
@@ -108,18 +98,8 @@ export function lists(page) {
   const { site } = page;
   const feed = page.feed(`/v1/users/${site.me.id}/lists`, "lists", { label: "Your lists", empty: "You have no lists yet." },
     (list) => site.app.undo.tie(listLink(list), `list-${list.id}`));
-  const make = unfold("New list", (close) => listForm("New list", "Create", {}, async (body, key) => {
-    feed.announce(await site.write("POST", "/v1/lists", body, key), true);
-    close();
-  }, close));
+  const make = unfold("list", {}, "New list", "New list", "Create", async (body, key) => feed.announce(await site.write("POST", "/v1/lists", body, key), true));
   page.show("Lists", h("div", { class: "row end" }, make.button), make.slot, feed.root);
-}
-
-/** @param {string} title @param {string} button @param {any} given @param {(body: any, key: string) => Promise<any>} send @param {() => void} onCancel */
-function listForm(title, button, given, send, onCancel) {
-  const hidden = h("input", { type: "checkbox", name: "private", checked: given.private ?? false });
-  return namedForm({ title, button, given, send, onCancel,
-    more: h("label", { class: "check" }, hidden, "Private: only you see this list"), read: () => ({ private: hidden.checked }) });
 }
 
 /** @param {Page} page @param {string} id @param {string} [tab] */
@@ -131,36 +111,27 @@ export async function listPage(page, id, tab = "posts") {
   const own = list.uid === site.me.id;
   const [owner] = (await page.attempt(() => site.usersById([list.uid]))) ?? [];
   const about = h("p", { class: "muted" }, isolate(list.description), " ", list.private ? lock() : null, " by ", owner ? userLink(owner.login) : "somebody");
-  page.show(list.name, about, own ? ownerTools(site, "list", list, listForm) : null, tabs(`#/people/lists/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
+  page.show(list.name, about, own ? ownerTools(site, "list", list) : null, partsOf("list", list, tab),
     tab === "members" ? members(page, "list", list, own, "Add", "The list has no members yet.")
-      : page.statuses(`/v1/lists/${encodeURIComponent(id)}/statuses`, { label: "Posts of the members", empty: "The members have posted nothing yet." }).root);
+      : page.statuses(`/v1/lists/${list.id}/statuses`, { label: "Posts of the members", empty: "The members have posted nothing yet." }).root);
 }
 
 /** @param {Page} page */
 export function groups(page) {
   const { site } = page;
   const feed = page.feed("/v1/users/me/groups", "groups", { label: "Your groups", empty: "You are in no group yet." }, (group) => site.app.undo.tie(entryLink("group", group, h("span", { class: "pill" }, group.kind)), `group-${group.id}`));
-  const join = (group) => async () => {
-    await site.write("PUT", `/v1/groups/${group.id}/members/me`);
-    site.app.go(`#/people/groups/${group.id}`);
-  };
-  const decline = ({ id, name }) => async () =>
-    site.app.undo.later({ text: `You declined to join ${name}`, method: "DELETE", path: `/v1/groups/${id}/members/me`, hides: `invitation-${id}` });
+  const path = (/** @type {any} */ { id }) => `/v1/groups/${id}/members/me`;
+  const join = (/** @type {any} */ group) => site.write("PUT", path(group)).then(() => site.app.go(`#/people/groups/${group.id}`));
+  const decline = async (/** @type {any} */ group) =>
+    site.app.undo.later({ text: `You declined to join ${group.name}`, method: "DELETE", path: path(group), hides: `invitation-${group.id}` });
   const invitations = page.feed("/v1/users/me/invitations", "groups", { label: "Invitations", empty: "" }, (group) => site.app.undo.tie(h("div", { class: "entry" },
     h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
-    deed("Join", join(group), "primary"), deed("Decline", decline(group))), `invitation-${group.id}`));
-  const make = unfold("New group", (close) => groupForm("New group", "Create", {}, async (body, key) => {
+    deed("Join", () => join(group), "primary"), deed("Decline", () => decline(group))), `invitation-${group.id}`));
+  const make = unfold("group", {}, "New group", "New group", "Create", async (body, key) => {
     const group = await site.write("POST", "/v1/groups", body, key);
     site.app.go(`#/people/groups/${group.id}`);
-  }, close));
+  });
   page.show("Groups", h("div", { class: "row end" }, make.button), make.slot, invitations.root, feed.root);
-}
-
-/** @param {string} title @param {string} button @param {any} given @param {(body: any, key: string) => Promise<any>} send @param {() => void} onCancel */
-function groupForm(title, button, given, send, onCancel) {
-  if (given.id) return namedForm({ title, button, given, send, onCancel });
-  const kind = h("select", { name: "kind" }, ...Object.entries(KINDS).map(([value, text]) => h("option", { value }, text)));
-  return namedForm({ title, button, send, onCancel, more: h("label", {}, "Kind", kind), read: () => ({ kind: kind.value }) });
 }
 
 /** @param {Page} page @param {string} id @param {string} [tab] */
@@ -173,20 +144,17 @@ export async function groupPage(page, id, tab = "posts") {
   const own = group.uid === site.me.id;
   page.show(group.name,
     h("p", { class: "muted" }, h("span", { class: "pill" }, group.kind), " ", isolate(group.description), ` ${counted(group.members, "member")}`),
-    h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(site, "group", group, groupForm) : null,
-    tabs(`#/people/groups/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
+    h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(site, "group", group) : null, partsOf("group", group, tab),
     tab === "members" ? members(page, "group", group, own, group.kind === "private" ? "Add or invite" : "", "No members.") : groupPosts(page, group, member && (own || group.kind !== "announcement")));
 }
+
+/** @param {"list" | "group"} kind @param {any} found @param {string} tab */
+const partsOf = (kind, found, tab) => tabs(`#/people/${kind}s/${found.id}`, tab, [["posts", "Posts"], ["members", "Members"]]);
 
 /** @param {import("./site.js").Site} site @param {string} id @returns {Promise<boolean>} */
 async function isMember(site, id) {
   if (site.app.undo.has("DELETE", `/v1/groups/${id}/members/me`)) return false;
-  for (let before = null, more = true; more;) {
-    const answer = await site.get("/v1/users/me/groups", { count: 200, before });
-    if (answer.groups.some((group) => group.id === id)) return true;
-    before = answer.next;
-    more = before !== null;
-  }
+  for await (const group of site.all("/v1/users/me/groups", "groups")) if (group.id === id) return true;
   return false;
 }
 
@@ -213,8 +181,8 @@ function groupPosts(page, group, mayPost) {
   return h("div", {}, composer, feed.root);
 }
 
-/** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles */
-export function tabs(href, current, parts) {
-  return h("nav", { class: "subtabs", "aria-label": "Parts of this page" },
+/** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles @param {string} [label] */
+export function tabs(href, current, parts, label = "Parts of this page") {
+  return h("nav", { class: "subtabs", "aria-label": label },
     ...parts.map(([name, title]) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, title)));
 }

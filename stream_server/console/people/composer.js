@@ -3,9 +3,8 @@
 
 import { ApiError } from "../client.js";
 import { h } from "../dom.js";
-import { problemBox, told } from "../forms.js";
-import { stored, store } from "../storage.js";
-import { RetryKey } from "./site.js";
+import { form, problemBox, told } from "../forms.js";
+import { store, stored } from "../session.js";
 
 /**
  * @typedef {object} ComposerOptions
@@ -28,7 +27,6 @@ export class Composer {
     this.draft = draft;
     this.options = options;
     this.limit = 0;
-    this.key = new RetryKey();
     this.id = `composer-${++count}`;
     this.place = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
     this.build();
@@ -43,10 +41,9 @@ export class Composer {
     this.problem = problemBox();
     this.send = h("button", { class: "primary" }, draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post");
     const cancel = options.onCancel ? h("button", { type: "button", onclick: () => { store("sessionStorage", this.place, ""); options.onCancel?.(); } }, "Cancel") : null;
-    this.root = h("form", { class: "composer", "aria-label": options.hint ?? "Write a post" },
+    this.root = form({ class: "composer", "aria-label": options.hint ?? "Write a post" }, [
       h("label", { class: "visually-hidden", for: `${id}-text` }, options.hint ?? "Write a post"), this.text, this.more(),
-      this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send));
-    this.root.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void this.post(); });
+      this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send)], (_, key) => this.post(key), " Your text is kept.");
     this.root.addEventListener("input", () => { this.counted(); store("sessionStorage", this.place, JSON.stringify(this.values())); });
     this.text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.root.requestSubmit();
@@ -68,12 +65,16 @@ export class Composer {
   }
 
   async loadGroups() {
-    if (!this.groups || this.groups.childElementCount > 1) return;
-    await told(this.problem, async () => {
+    if (!this.groups || this.hasGroups) return;
+    this.hasGroups = true;
+    const error = await told(this.problem, async () => {
       const { groups } = await this.app.client.request("GET", "/v1/users/me/groups", { query: { count: 200 } });
+      const chosen = this.groups.value;
+      if (groups.some((group) => group.id === this.groups.lastElementChild.value)) this.groups.lastElementChild.remove(); // it has a name now
       this.groups.append(...groups.map((group) => h("option", { value: group.id }, `group: ${group.name}`)));
-      this.groups.value = this.restored?.group ?? "";
+      this.groups.value = chosen;
     });
+    this.hasGroups = !error;
   }
 
   focus() {
@@ -86,7 +87,7 @@ export class Composer {
     this.counter.setAttribute("aria-label", `${left} characters left`);
     this.counter.classList.toggle("composer-near", left <= NEAR_LIMIT);
     this.counter.classList.toggle("problem", left < 0);
-    this.send.disabled = this.busy || (this.limit > 0 && left < 0);
+    this.send.disabled = this.limit > 0 && left < 0;
   }
 
   /** @returns {Record<string, string>} */
@@ -107,42 +108,36 @@ export class Composer {
     return body;
   }
 
-  async post() {
-    if (this.busy) return;
-    this.busy = true;
-    this.counted();
-    const error = await told(this.problem, async () => {
+  /** @param {import("../forms.js").RetryKey} key */
+  async post(key) {
+    try {
       const body = this.body();
-      const status = await this.app.client.request("POST", "/v1/statuses", { body, headers: { "Idempotency-Key": this.key.of(body) } });
-      this.clear();
+      const status = await this.app.client.request("POST", "/v1/statuses", { body, headers: { "Idempotency-Key": key.of(body) } });
+      this.root.reset();
+      store("sessionStorage", this.place, "");
+      this.counted();
       this.options.onPosted(status);
-    }, " Your text is kept.");
-    if (error) this.point(error);
-    this.busy = false;
-    this.counted();
+    } catch (error) {
+      this.point(/** @type {any} */ (error).param ?? "message");
+      throw error;
+    }
   }
 
-  /** Put the focus on the field that the server names. @param {any} error */
-  point(error) {
-    const name = /** @type {Record<string, string>} */ ({ location: "lat", lat: "lat", lon: "lon", place: "place", lang: "lang", group: "group" })[String(error?.param ?? "").split(".")[0]];
-    if (name) this.details.open = true;
-    (this.root.elements.namedItem(name ?? "message") ?? this.text).focus();
-  }
-
-  clear() {
-    this.root.reset();
-    this.key.done();
-    store("sessionStorage", this.place, "");
-    this.counted();
+  /** Put the focus on the field that the server names. @param {string} param such as `location.lat` */
+  point(param) {
+    const name = param.split(".")[0].replace("location", "lat");
+    const field = FIELDS.includes(name) && this.root.elements.namedItem(name);
+    if (field && field !== this.text) this.details.open = true;
+    (field || this.text).focus();
   }
 
   restore() {
-    this.restored = JSON.parse(stored("sessionStorage", this.place) || "null");
     const { message = "", location = null } = this.draft;
-    const given = this.restored ?? { message, lon: location?.lon ?? "", lat: location?.lat ?? "" };
+    const given = JSON.parse(stored("sessionStorage", this.place) || "null") ?? { message, lon: location?.lon ?? "", lat: location?.lat ?? "" };
+    if (given.group) this.groups?.append(h("option", { value: given.group }, "the group of this draft")); // until its name is known
     for (const name of FIELDS) {
       const field = this.root.elements.namedItem(name);
-      if (field && field !== this.groups) field.value = given[name] ?? "";
+      if (field) field.value = given[name] ?? "";
     }
     if (FIELDS.some((name) => name !== "message" && given[name])) this.details.open = true;
   }

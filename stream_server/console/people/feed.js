@@ -28,7 +28,7 @@ export class Feed {
     this.dropped = 0;
     /** @type {string | null} */
     this.next = null;
-    this.loading = false;
+    this.loading = this.isStale = false;
     this.known = new Set();
     this.list = h("div", { class: "feed-list", role: options.noun ? "feed" : "group", "aria-label": options.label, "aria-busy": "true" });
     this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
@@ -36,14 +36,10 @@ export class Feed {
     this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");
     this.note = h("div", { class: "feed-note" });
     this.root = h("div", { class: "feed" }, this.pill, this.status, this.list, this.note, this.more);
-  }
-
-  /** Load the first page. */
-  start() {
     void this.load();
-    return this;
   }
 
+  /** Load the next page, at first the newest. */
   async load() {
     if (this.loading) return;
     this.loading = true;
@@ -57,6 +53,7 @@ export class Feed {
     this.loading = false;
     this.more.disabled = false;
     this.list.setAttribute("aria-busy", "false");
+    if (this.isStale) await this.restart();
   }
 
   /** @param {{items: any[], next: string | null}} page */
@@ -128,8 +125,10 @@ export class Feed {
       h("button", { type: "button", onclick: () => this.restart() }, "Load again")));
   }
 
-  /** Begin anew from the newest page. */
+  /** Begin anew from the newest page; while a page is on its way, after that one. */
   restart() {
+    this.isStale = this.loading;
+    if (this.loading) return undefined;
     fill(this.list);
     this.known.clear();
     this.waiting = [];

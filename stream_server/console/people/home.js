@@ -2,10 +2,13 @@
 /** The pages that are timelines: home, mentions, bookmarks, tags, and one conversation. */
 
 import { fill, h } from "../dom.js";
+import { choice } from "../forms.js";
 import { Composer } from "./composer.js";
 import { PostCard } from "./post.js";
 
 /** @typedef {import("./page.js").Page} Page */
+
+const MAX_SHOWN = 600; // posts of one conversation
 
 /** The home timeline, live. @param {Page} page */
 export function home(page) {
@@ -21,30 +24,15 @@ export function home(page) {
   page.on("post", ({ status }) => { if (!status.group) feed.announce(status, status.uid === site.me.id); });
   page.on("delete", ({ status }) => feed.drop(status.id));
   draw("time");
-  page.show("Home", new Composer(site.app, {}, { onPosted: site.onPosted }).root, orderChoice(draw), place);
-}
-
-/** @param {(order: string) => void} draw */
-function orderChoice(draw) {
-  const buttons = [["time", "Latest"], ["importance", "Top"]].map(([order, text]) =>
-    h("button", { type: "button", "aria-pressed": String(order === "time"), dataset: { order } }, text));
-  buttons.forEach((button) => button.addEventListener("click", () => {
-    buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
-    draw(button.dataset.order);
-  }));
-  return h("div", { class: "segments", role: "group", "aria-label": "Order" }, ...buttons);
+  const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, draw);
+  page.show("Home", new Composer(site.app, {}, { onPosted: site.onPosted }).root, order, place);
 }
 
 /** @param {Page} page */
 export function mentions(page) {
   const feed = page.statuses("/v1/users/me/mentions", { label: "Mentions", empty: "Nobody has mentioned you yet." });
-  page.on("post", ({ status }) => { if (mentionsUser(status, page.site.me.id)) feed.announce(status); });
+  page.on("post", ({ status }) => { if (status.entities.mentions.some((mention) => mention.id === page.site.me.id)) feed.announce(status); });
   page.show("Mentions", feed.root);
-}
-
-/** @param {any} status @param {string} uid */
-function mentionsUser(status, uid) {
-  return status.entities.mentions.some((mention) => mention.id === uid);
 }
 
 /** @param {Page} page */
@@ -56,13 +44,8 @@ export function kept(page) {
 /** @param {Page} page @param {string} tag */
 export function tagPage(page, tag) {
   const feed = page.statuses(`/v1/tags/${encodeURIComponent(tag)}/statuses`, { label: `Posts with #${tag}`, empty: "No post has this tag." });
-  page.on("post", ({ status }) => { if (hasTag(status, tag)) feed.announce(status); });
+  page.on("post", ({ status }) => { if (status.entities.hashtags.some(({ text }) => text.toLowerCase() === tag.toLowerCase())) feed.announce(status); });
   page.show(`#${tag}`, feed.root);
-}
-
-/** @param {any} status @param {string} tag */
-function hasTag(status, tag) {
-  return status.entities.hashtags.some((one) => one.text.toLowerCase() === tag.toLowerCase());
 }
 
 /** One status in its conversation, the oldest first, and live. @param {Page} page @param {string} id */
@@ -71,7 +54,7 @@ export async function conversation(page, id) {
   const place = h("div", { class: "thread" });
   const reply = h("div", {});
   page.show("Conversation", place, reply);
-  const status = await page.attempt(() => site.get(`/v1/statuses/${encodeURIComponent(id)}`), place);
+  const status = await page.attempt(() => site.get(`/v1/statuses/${encodeURIComponent(id)}`));
   if (!status || page.ended) return;
   await markExactly(site, status);
   const shown = new Map();
@@ -82,11 +65,9 @@ export async function conversation(page, id) {
     place.append(card.root);
   };
   await page.attempt(async () => {
-    for (let next = null, more = true; more && shown.size < 600;) {
-      const answer = await site.get(`/v1/statuses/${encodeURIComponent(id)}/conversation`, { before: next, count: 200 });
-      answer.statuses.forEach(add);
-      next = answer.next;
-      more = next !== null;
+    for await (const each of site.all(`/v1/statuses/${encodeURIComponent(id)}/conversation`, "statuses")) {
+      add(each);
+      if (shown.size >= MAX_SHOWN) break;
     }
     add(status);
   });

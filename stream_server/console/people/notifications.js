@@ -2,6 +2,7 @@
 /** Notifications: what others did, the unread ones marked, and live. */
 
 import { h, icon, isolate } from "../dom.js";
+import { problemBox } from "../forms.js";
 import { Feed } from "./feed.js";
 import { face, richText, timeAgo, userLink } from "./text.js";
 
@@ -35,21 +36,20 @@ export function notifications(page) {
       return { items: answer.notifications, next: answer.next };
     },
     render: notice,
-  }).start();
-  const problem = h("div", {});
-  const read = h("button", { type: "button" }, "Mark all as read");
-  read.addEventListener("click", () => page.attempt(async () => {
+  });
+  const problem = problemBox();
+  const markAll = () => page.attempt(async () => {
     if (!newest) return;
     feed.insert();
     const answer = await site.write("PUT", "/v1/notifications/read", { id: newest });
     site.setCount("notifications", answer.unread);
     feed.list.querySelectorAll(".notice-unread").forEach((/** @type {Element} */ each) => each.classList.remove("notice-unread"));
-  }, problem));
+  }, problem);
   page.on("notification", ({ notification }) => {
     newest = later(newest, notification.id);
     feed.announce(notification);
   });
-  page.show("Notifications", h("div", { class: "row end" }, read), problem, feed.root);
+  page.show("Notifications", h("div", { class: "row end" }, h("button", { type: "button", onclick: markAll }, "Mark all as read")), problem, feed.root);
 }
 
 /** Return the later of two ids, which are decimal numbers below 2^53. @param {string} one @param {string} other */

@@ -1,56 +1,77 @@
 // @ts-check
-/** What one page of the people view gets: a place for its parts, and listeners that end with it. */
+/** What one page of the people view gets: a place for its parts, and what the user's stream tells until the page ends. */
 
 import { fill, h } from "../dom.js";
-import { explain } from "../forms.js";
+import { explain, problemBox, told } from "../forms.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
 
-/** @typedef {import("./site.js").Site} Site */
+/** The user's own stream, which tells all pages what happens. It comes back by itself where it was. */
+export class Live extends EventTarget {
+  constructor(app) {
+    super();
+    this.app = app;
+    this.stream = app.client.stream({}, {
+      path: "/v1/stream/user",
+      onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
+      onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
+    });
+  }
+
+  /** Call `listener` for each message of a kind. @param {string} kind @param {(message: any) => void} listener @param {AbortSignal} [signal] ends this */
+  on(kind, listener, signal) {
+    this.addEventListener(kind, (/** @type {any} */ event) => listener(event.detail), { signal });
+  }
+
+  stop() {
+    this.stream.close();
+    this.app.setStatus("");
+  }
+
+  /** @param {import("../client.js").StreamState} state */
+  show(state) {
+    if (state.name === "closed") return;
+    const kind = state.name === "live" ? "live" : ["refused", "ended", "signed out", "offline"].includes(state.name) ? "bad" : "wait";
+    const reason = state.error ? `: ${explain(state.error)}` : state.reason ? `: ${state.reason}` : "";
+    this.app.setStatus(state.name + reason, kind);
+  }
+}
 
 export class Page {
-  /** @param {Site} site @param {import("./live.js").Live} live */
+  /** @param {import("./site.js").Site} site @param {Live} live */
   constructor(site, live) {
     this.site = site;
     this.live = live;
-    this.ended = false;
-    /** @type {(() => void)[]} */
-    this.cleanups = [];
+    this.leaving = new AbortController();
     this.root = h("div", { class: "page" });
+    this.problem = problemBox();
+  }
+
+  get ended() {
+    return this.leaving.signal.aborted;
   }
 
   /** Call `listener` for live events of a kind until the page ends. @param {string} kind @param {(event: any) => void} listener */
   on(kind, listener) {
-    this.cleanups.push(this.live.on(kind, listener));
-  }
-
-  end() {
-    this.ended = true;
-    this.cleanups.splice(0).forEach((cleanup) => cleanup());
+    this.live.on(kind, listener, this.leaving.signal);
   }
 
   /** Draw the title and the parts. @param {string} title @param {...any} parts */
   show(title, ...parts) {
     const hadFocus = this.root.querySelector("h1") === document.activeElement && document.activeElement !== null;
     const heading = h("h1", { class: "page-title", tabindex: "-1" }, h("bdi", {}, title));
-    fill(this.root, heading, ...parts);
+    fill(this.problem);
+    fill(this.root, heading, ...parts, this.problem);
     if (hadFocus) heading.focus({ preventScroll: true });
     this.site.app.title(title);
     return this;
   }
 
-  /** Await something for the page; what goes wrong is told in its place. @template T @param {() => Promise<T>} work @param {Element} [place] @returns {Promise<T | undefined>} */
-  async attempt(work, place) {
-    if (place) fill(place);
-    try {
-      return await work();
-    } catch (error) {
-      if (this.ended) return undefined;
-      const text = h("p", { class: "problem", role: "alert" }, explain(error));
-      if (place) fill(place, text);
-      else this.root.append(text);
-      return undefined;
-    }
+  /** Await something for the page; what goes wrong is told in a place of `problemBox`. @template T @param {() => Promise<T>} work @param {Element} [place] at first below all parts @returns {Promise<T | undefined>} */
+  async attempt(work, place = this.problem) {
+    let result;
+    await told(place, async () => { result = await work(); });
+    return result;
   }
 
   /**
@@ -65,7 +86,7 @@ export class Page {
         return { items: page[noun], next: page.next };
       },
       render,
-    }).start();
+    });
   }
 
   /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options */

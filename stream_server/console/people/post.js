@@ -1,13 +1,11 @@
 // @ts-check
-/** One status as a card: who, what, where, and what one can do with it. */
+/** One status as a card: who, what, where, what one can do with it, and its comments. */
 
-import { fill, h, icon, isolate, outside } from "../dom.js";
-import { entry, menu } from "../menu.js";
-import { problemBox, told } from "../forms.js";
+import { entry, fill, h, icon, isolate, menu, outside } from "../dom.js";
+import { form, problemBox, told } from "../forms.js";
 import { Composer } from "./composer.js";
-import { Comments } from "./comments.js";
-import { report } from "./report.js";
 import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
+import { report } from "./user_row.js";
 
 /** @typedef {import("./site.js").Site} Site */
 
@@ -23,16 +21,10 @@ export class PostCard {
     this.problem = problemBox();
     this.slot = h("div", { class: "post-slot" });
     this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
-      "aria-label": `Post by @${(this.status ?? status).login}` }, isRepost ? this.repostLine() : null);
+      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost ? this.repostLine() : null);
     if (this.status) this.draw(this.status, options.detail ?? false);
     else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
-    this.uids = new Set([status.uid, this.status?.uid ?? status.uid]);
-    for (const id of this.ids()) site.addCard(id, this);
-    site.app.undo.tie(this.root, ...[...this.ids()].map((id) => `status-${id}`), ...[...this.uids].map((uid) => `user-${uid}`));
-  }
-
-  ids() {
-    return new Set([this.outer.id, this.status?.id ?? this.outer.id]);
+    site.app.undo.tie(this.root, ...[status, this.status ?? status].flatMap(({ id, uid }) => [`status-${id}`, `user-${uid}`]));
   }
 
   repostLine() {
@@ -61,8 +53,7 @@ export class PostCard {
       likes: action("heart", "Like", () => this.toggle("likes")),
       favorites: action("star", "Bookmark", () => this.toggle("favorites")),
     };
-    this.showCounts(status);
-    this.mark();
+    this.renew(status);
     return h("div", { class: "post-actions", role: "group", "aria-label": "Actions" },
       ...Object.values(this.buttons).map((button) => button.root), this.menu(status));
   }
@@ -71,7 +62,7 @@ export class PostCard {
     const { site } = this;
     const { uid, login } = status;
     const hide = (/** @type {string} */ relation, /** @type {string} */ text) => () =>
-      site.app.undo.later({ text, method: "PUT", path: `/v1/users/me/${relation}/${uid}`, hides: `user-${uid}`, done: () => site.hideUser(uid) });
+      site.app.undo.later({ text, method: "PUT", path: `/v1/users/me/${relation}/${uid}`, hides: `user-${uid}` });
     const others = [
       entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)),
       entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)),
@@ -83,25 +74,17 @@ export class PostCard {
     ], "post-action");
   }
 
-  showCounts(status) {
-    this.buttons?.comments.count(status.comments, "comment");
-    this.buttons?.repost.count(status.reposts, "repost");
-    this.buttons?.likes.count(status.likes, "like");
-  }
-
-  /** Show newer counters. @param {any} status */
-  update(status) {
-    if (!this.status || status.id !== this.status.id) return;
+  /** Show whether the user likes and keeps the status, and newer counts if they are given. @param {any} [status] */
+  renew(status) {
+    const { site, buttons } = this;
+    if (!buttons) return;
+    for (const kind of /** @type {("likes" | "favorites")[]} */ (["likes", "favorites"])) buttons[kind].press(site.isMarked(kind, this.status.id));
+    if (status?.id !== this.status.id) return;
     const { likes, comments, reposts } = status;
     Object.assign(this.status, { likes, comments, reposts });
-    this.showCounts(this.status);
-  }
-
-  /** Show whether the user likes and keeps the status. */
-  mark() {
-    if (!this.status) return;
-    this.buttons?.likes.press(this.site.isMarked("likes", this.status.id));
-    this.buttons?.favorites.press(this.site.isMarked("favorites", this.status.id));
+    buttons.comments.count(comments, "comment");
+    buttons.repost.count(reposts, "repost");
+    buttons.likes.count(likes, "like");
   }
 
   /** @param {"likes" | "favorites"} kind */
@@ -111,7 +94,7 @@ export class PostCard {
     const path = `/v1/users/me/${kind}/${status.id}`;
     const show = (/** @type {boolean} */ on, answer) => {
       site.setMark(kind, status.id, on);
-      if (answer?.likes !== undefined) site.updateCards({ ...status, likes: answer.likes });
+      if (answer?.likes !== undefined) site.renew(status.id, { ...status, likes: answer.likes });
     };
     if (site.isMarked(kind, status.id)) {
       const text = kind === "likes" ? "Like removed" : "Bookmark removed";
@@ -124,13 +107,15 @@ export class PostCard {
 
   async repost() {
     const { status, site } = this;
-    if (!status) return;
+    if (!status || this.isReposting) return; // a second click before the answer makes no second repost
+    this.isReposting = true;
     await told(this.problem, async () => {
       const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
-      if (made.original) site.updateCards(made.original);
+      if (made.original) site.renew(made.original.id, made.original);
       site.onPosted(made);
       site.app.say("Reposted");
     });
+    this.isReposting = false;
   }
 
   openComposer(draft) {
@@ -160,13 +145,58 @@ export class PostCard {
 
   /** Delete a status of the user. @param {string} id @param {string} text */
   removePost(id, text) {
-    const { site } = this;
-    site.app.undo.later({ text, method: "DELETE", path: `/v1/statuses/${id}`, hides: `status-${id}`, done: () => site.removeCards(id) });
+    this.site.app.undo.later({ text, method: "DELETE", path: `/v1/statuses/${id}`, hides: `status-${id}` });
+  }
+}
+
+/** The comments under a status, the oldest first, and the form that adds one. */
+class Comments {
+  /** @param {import("./site.js").Site} site @param {any} status */
+  constructor(site, status) {
+    this.site = site;
+    this.status = status;
+    /** @type {string | null} */
+    this.next = null;
+    this.list = h("ul", { class: "comments-list" });
+    this.problem = problemBox();
+    this.more = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Show more comments");
+    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto" });
+    this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more,
+      form({}, [this.problem, h("div", { class: "comments-form" }, this.input, h("button", {}, "Comment"))], (_, key) => this.post(key)));
   }
 
-  remove() {
-    for (const id of this.ids()) this.site.dropCard(id, this);
-    this.root.remove();
+  focus() {
+    this.input.focus();
+  }
+
+  async load() {
+    await told(this.problem, async () => {
+      const page = await this.site.get(`/v1/statuses/${this.status.id}/comments`, { before: this.next });
+      this.list.append(...page.comments.map((comment) => this.row(comment)));
+      this.next = page.next;
+      this.more.hidden = page.next === null;
+    });
+  }
+
+  /** @param {import("../forms.js").RetryKey} key */
+  async post(key) {
+    const message = this.input.value;
+    const made = await this.site.write("POST", `/v1/statuses/${this.status.id}/comments`, { message }, key.of(message));
+    this.input.value = "";
+    this.list.append(this.row(made));
+  }
+
+  row(comment) {
+    const mayDelete = [comment.uid, this.status.uid].includes(this.site.me.id);
+    const row = h("li", { class: "comment" },
+      h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
+        mayDelete ? h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: () => this.remove(comment) }, icon("trash")) : null),
+      richText(comment.message, comment.entities));
+    return this.site.app.undo.tie(row, `comment-${comment.id}`);
+  }
+
+  remove(comment) {
+    this.site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: `comment-${comment.id}` });
   }
 }
 

@@ -1,14 +1,12 @@
 // @ts-check
 /** The page of a user: who it is, how the two stand, and what the user wrote, likes and whom the user knows. */
 
-import { fill, h, icon, isolate, outside } from "../dom.js";
+import { entry, fill, h, icon, isolate, menu, outside } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
-import { entry, menu } from "../menu.js";
 import { Composer } from "./composer.js";
-import { listLink } from "./collections.js";
-import { report } from "./report.js";
+import { listLink, tabs } from "./collections.js";
 import { counted, face, userHref } from "./text.js";
-import { deed, lock, userRow } from "./user_row.js";
+import { deed, lock, report, userRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
@@ -45,7 +43,7 @@ class Profile {
 
   start() {
     const { page, user, own } = this;
-    page.show(user.name, this.card, this.slot, this.tabs(), this.content());
+    page.show(user.name, this.card, this.slot, tabs(userHref(user.login), this.tab, Object.entries(TABS), "Of this user"), this.content());
     this.draw();
     if (own) return fill(this.buttons, deed("Edit profile", async () => this.edit()));
     void this.relate();
@@ -79,11 +77,6 @@ class Profile {
     form.querySelector("input")?.focus();
   }
 
-  tabs() {
-    const link = (/** @type {string} */ name) => h("a", { href: `${userHref(this.user.login)}/${name}`, "aria-current": name === this.tab ? "page" : null }, TABS[name]);
-    return h("nav", { class: "subtabs", "aria-label": "Of this user" }, ...Object.keys(TABS).map(link));
-  }
-
   content() {
     const { page, user, tab } = this;
     const path = `/v1/users/${user.id}`;
@@ -111,7 +104,7 @@ class Profile {
     const state = await this.page.attempt(() => site.get(`/v1/users/${site.me.id}/relationship/${user.id}`));
     if (!state || this.page.ended) return;
     this.assume(state);
-    fill(this.buttons, state.blocking ? this.unblock() : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
+    fill(this.buttons, state.blocking ? deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more")) : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
       state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
   }
 
@@ -122,15 +115,9 @@ class Profile {
     for (const [relation, name] of [["blocks", "blocking"], ["mutes", "muting"]]) state[name] = (state[name] || waits("PUT", relation)) && !waits("DELETE", relation);
   }
 
-  /** Follow the user. @returns {Promise<any>} */
-  async startFollowing() {
-    await this.site.write("PUT", `/v1/users/me/following/${this.user.id}`);
-    await this.reload();
-  }
-
   /** Change how the two stand, so that it can be undone. @param {string} method @param {string} relation @param {string} told */
   async change(method, relation, told) {
-    const again = () => void (this.page.ended || this.page.attempt(() => this.reload(), this.slot));
+    const again = () => void (this.page.ended || this.page.attempt(() => this.reload()));
     const hides = method === "PUT" && relation === "blocks" ? `user-${this.user.id}` : undefined;
     this.site.app.undo.later({ text: `@${this.user.login} ${told}`, method, path: `/v1/users/me/${relation}/${this.user.id}`, hides, done: again, undone: again });
     await this.relate();
@@ -142,14 +129,10 @@ class Profile {
     await this.relate();
   }
 
-  unblock() {
-    return deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more"));
-  }
-
   follow(state) {
     if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
     if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "is asked no more"));
-    return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.startFollowing(), "primary");
+    return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.site.write("PUT", `/v1/users/me/following/${this.user.id}`).then(() => this.reload()), "primary");
   }
 
   talk() {
@@ -160,12 +143,11 @@ class Profile {
   }
 
   menu(state) {
-    const { slot } = this;
-    const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.page.attempt(() => this.change(method, relation, told), slot);
+    const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.change(method, relation, told);
     return menu("More", [
       state.muting ? entry("Unmute", act("DELETE", "mutes", "is not muted any more")) : entry("Mute", act("PUT", "mutes", "is muted")),
       state.blocking ? entry("Unblock", act("DELETE", "blocks", "is not blocked any more")) : entry("Block", act("PUT", "blocks", "is blocked"), "danger"),
-      entry("Report …", () => report(this.site, { user: this.user.id }, slot)),
+      entry("Report …", () => report(this.site, { user: this.user.id }, this.slot)),
     ]);
   }
 }

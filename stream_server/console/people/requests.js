@@ -9,10 +9,11 @@ import { deed, removableRow } from "./user_row.js";
 
 /** @param {Page} page @param {string} [tab] */
 export function requests(page, tab = "received") {
-  const { site } = page;
-  page.show("Follow requests", tabs("#/people/requests", tab, [["received", "Received"], ["sent", "Sent"]]), tab === "sent" ? sent(page) : received(page));
-  page.on("request", () => { if (tab !== "sent") site.reload(); });
-  page.on("unrequest", () => { if (tab !== "sent") site.reload(); });
+  const content = tab === "sent"
+    ? removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Cancel request", "is asked no more", "You have asked nobody.")
+    : received(page);
+  page.show("Follow requests", tabs("#/people/requests", tab, [["received", "Received"], ["sent", "Sent"]]), content);
+  for (const kind of ["request", "unrequest"]) page.on(kind, () => { if (tab !== "sent") page.site.reload(); });
 }
 
 /** @param {Page} page */
@@ -29,11 +30,6 @@ function received(page) {
     const row = removableRow(site, user, "Decline", { text: `You declined the request of @${user.login}`, path: `${path}/${user.id}`, done }, approve);
     return row;
   }).root;
-}
-
-/** @param {Page} page */
-function sent(page) {
-  return removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Cancel request", "is asked no more", "You have asked nobody.");
 }
 
 /** @param {Page} page @param {string} [tab] */

@@ -1,11 +1,11 @@
 // @ts-check
-/** What the pages of the people view share: requests, the signed-in user, names of users, counts, and the cards on show. */
+/** What the pages of the people view share: requests, the signed-in user, names of users, counts, and marks. */
 
-/** @typedef {{uids: Set<string>, update: (status: any) => void, remove: () => void, mark: () => void}} Card */
+import { newKey } from "../forms.js";
 
 const MAX_USERS = 1000;
 const MAX_MARKS = 2000;
-const MARKS_PAGE = 200;
+const LONGEST_PAGE = 200;
 
 export class Site {
   /** @param {any} app  see app.js */
@@ -14,8 +14,6 @@ export class Site {
     this.me = app.user;
     /** @type {Map<string, any>} */
     this.users = new Map([[this.me.id, this.me]]);
-    /** @type {Map<string, Set<Card>>} cards on show by status id */
-    this.cards = new Map();
     /** @type {Record<"likes" | "favorites", Set<string>>} ids of statuses that the user marked */
     this.marks = { likes: new Set(), favorites: new Set() };
     /** @type {Record<string, number>} unread items by page */
@@ -48,8 +46,8 @@ export class Site {
   /** Return users in the order of the ids; those who are not visible are left out. @param {string[]} ids @returns {Promise<any[]>} */
   async usersById(ids) {
     const unknown = [...new Set(ids)].filter((id) => !this.users.has(id));
-    for (let at = 0; at < unknown.length; at += MARKS_PAGE) {
-      const answer = await this.get("/v1/users", { ids: unknown.slice(at, at + MARKS_PAGE).join(",") });
+    for (let at = 0; at < unknown.length; at += LONGEST_PAGE) {
+      const answer = await this.get("/v1/users", { ids: unknown.slice(at, at + LONGEST_PAGE).join(",") });
       answer.users.forEach((user) => this.remember(user));
     }
     return ids.map((id) => this.users.get(id)).filter((user) => user !== undefined);
@@ -69,9 +67,9 @@ export class Site {
   /** Learn what the user liked and kept of late, so that the hearts and stars on show are right. */
   async loadMarks() {
     const pages = await Promise.all([
-      this.get(`/v1/users/${this.me.id}/likes`, { count: MARKS_PAGE }), this.get("/v1/users/me/favorites", { count: MARKS_PAGE })]);
-    pages[0].statuses.forEach((status) => this.marks.likes.add(status.id));
-    pages[1].statuses.forEach((status) => this.marks.favorites.add(status.id));
+      this.get(`/v1/users/${this.me.id}/likes`, { count: LONGEST_PAGE }), this.get("/v1/users/me/favorites", { count: LONGEST_PAGE })]);
+    pages[0].statuses.forEach((status) => this.setMark("likes", status.id, true));
+    pages[1].statuses.forEach((status) => this.setMark("favorites", status.id, true));
   }
 
   /** @param {"likes" | "favorites"} kind @param {string} id @param {boolean} on */
@@ -79,7 +77,16 @@ export class Site {
     if (on) this.marks[kind].add(id);
     else this.marks[kind].delete(id);
     trim(this.marks[kind], MAX_MARKS);
-    this.cards.get(id)?.forEach((card) => card.mark());
+    this.renew(id);
+  }
+
+  /** Yield all that a path answers with in its member `noun`, page by page. @param {string} path @param {string} noun */
+  async *all(path, noun) {
+    for (let before = null, more = true; more; more = before !== null) {
+      const page = await this.get(path, { count: LONGEST_PAGE, before });
+      yield* page[noun];
+      before = page.next;
+    }
   }
 
   /** @param {string} page @param {number} count */
@@ -88,38 +95,9 @@ export class Site {
     this.onCounts();
   }
 
-  /** @param {string} id @param {Card} card */
-  addCard(id, card) {
-    const cards = this.cards.get(id) ?? new Set();
-    this.cards.set(id, cards.add(card));
-  }
-
-  /** @param {string} id @param {Card} card */
-  dropCard(id, card) {
-    const cards = this.cards.get(id);
-    cards?.delete(card);
-    if (cards?.size === 0) this.cards.delete(id);
-  }
-
-  /** Forget the page that is left: its cards and what it wanted to hear. */
-  leavePage() {
-    this.cards.clear();
-    this.onPosted = () => {};
-  }
-
-  /** Take all posts of a user off the page, after a block or a mute. @param {string} uid */
-  hideUser(uid) {
-    for (const cards of [...this.cards.values()]) [...cards].filter((card) => card.uids.has(uid)).forEach((card) => card.remove());
-  }
-
-  /** Show the newest counters of a status on all its cards. @param {any} status */
-  updateCards(status) {
-    this.cards.get(status.id)?.forEach((card) => card.update(status));
-  }
-
-  /** @param {string} id of a status that is deleted */
-  removeCards(id) {
-    [...(this.cards.get(id) ?? [])].forEach((card) => card.remove());
+  /** Let the cards of a status show its marks anew, and newer counts if they are given. @param {string} id @param {any} [status] */
+  renew(id, status) {
+    for (const card of document.querySelectorAll(`[data-goes~="status-${id}"]`)) card.dispatchEvent(new CustomEvent("renew", { detail: status }));
   }
 }
 
@@ -129,30 +107,4 @@ function trim(kept, most) {
     if (kept.size <= most) return;
     kept.delete(key);
   }
-}
-
-/** The key of a write that may have to be repeated: the same content keeps its key, so that it takes effect once. */
-export class RetryKey {
-  constructor() {
-    this.text = "";
-    this.key = "";
-  }
-
-  /** @param {unknown} content @returns {string} */
-  of(content) {
-    const text = JSON.stringify(content);
-    if (this.text !== text) Object.assign(this, { text, key: newKey() });
-    return this.key;
-  }
-
-  /** Forget the content: the next write is a new one, even with the same content. */
-  done() {
-    this.text = "";
-    this.key = "";
-  }
-}
-
-/** Return a new idempotency key. `crypto.randomUUID` is missing on plain HTTP of another host. */
-export function newKey() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

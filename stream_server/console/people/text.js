@@ -37,7 +37,7 @@ function marks(characters, marked, from, to) {
 /** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
 function spans(entities) {
   const all = [
-    ...(entities.mentions ?? []).map((one) => span(one, (text) => mention(one, text))),
+    ...(entities.mentions ?? []).map((one) => span(one, (text) => (one.id ? h("a", { href: userHref(one.login) }, isolate(text)) : isolate(text)))),
     ...(entities.hashtags ?? []).map((one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
     ...(entities.cashtags ?? []).map((one) => span(one, (text) => h("b", {}, text))),
     ...(entities.urls ?? []).map((one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
@@ -48,10 +48,6 @@ function spans(entities) {
 /** @param {any} entity @param {(inside: any) => Node} make */
 function span(entity, make) {
   return { start: entity.indices[0], end: entity.indices[1], make };
-}
-
-function mention(entity, inside) {
-  return entity.id ? h("a", { href: userHref(entity.login) }, isolate(inside)) : isolate(inside);
 }
 
 /** @param {string} login */

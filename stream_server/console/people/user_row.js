@@ -1,9 +1,11 @@
 // @ts-check
-/** One user in a list of users, and the buttons that belong to a relation. */
+/** One user in a list of users, the buttons that belong to a relation, and the form that reports. */
 
-import { h, icon, isolate } from "../dom.js";
-import { form, problemBox, told } from "../forms.js";
+import { fill, h, icon, isolate } from "../dom.js";
+import { form, formEnd, problemBox, told } from "../forms.js";
 import { face, userHref } from "./text.js";
+
+const REASONS = ["spam", "abuse", "harassment", "impersonation", "illegal", "other"];
 
 /** Return a row for a user, with buttons on its right. @param {any} user @param {...any} buttons */
 export function userRow(user, ...buttons) {
@@ -57,4 +59,17 @@ export function loginForm(site, label, action, work) {
     await work(await site.userByLogin(login));
     input.value = "";
   });
+}
+
+/** Show in a slot the form that reports a status or a user to the administrators. @param {import("./site.js").Site} site @param {any} what `status` or `user`, an id @param {Element} slot */
+export function report(site, what, slot) {
+  const reason = h("select", { name: "reason", "aria-label": "Reason" }, ...REASONS.map((each) => h("option", { value: each }, each)));
+  const note = h("input", { name: "note", maxlength: "500", "aria-label": "Note", placeholder: "Note for the administrators", dir: "auto" });
+  const parts = [h("strong", {}, "Report"), reason, note, problemBox(), formEnd("Send report", () => void fill(slot))];
+  fill(slot, form({ class: "report-form" }, parts, async (_, key) => {
+    const body = { ...what, reason: reason.value, note: note.value };
+    await site.write("POST", "/v1/reports", body, key.of(body));
+    fill(slot, h("p", { class: "muted", role: "status" }, "Thank you. The administrators see your report."));
+  }));
+  reason.focus();
 }

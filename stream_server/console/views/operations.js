@@ -13,7 +13,7 @@ const LONGEST_WAIT_MS = 15_000;
 
 /**
  * The tiles: the name of a value, its title, how it is written, and a note beneath.
- * @type {[string, string, (value: number | null) => string, (state: any) => string][]}
+ * @type {[string, string, (value: number | null | undefined) => string, (state: any) => string][]}
  */
 const TILES = [
   ["streams", "Open streams", plain, ({ workers: all }) => `${plain(total(all, "live"))} live, ${plain(total(all, "catching_up"))} catching up`],
@@ -49,7 +49,7 @@ class Tile {
 
   /** @param {any} state @param {History} history */
   draw(state, history) {
-    this.value.textContent = this.write(history.samples.at(-1)?.values[this.name] ?? null);
+    this.value.textContent = this.write(history.samples.at(-1)?.values[this.name]);
     this.note.textContent = this.noteOf(state);
     this.plot.draw(history.samples);
   }
@@ -66,14 +66,11 @@ class Operations {
     this.tables = h("div", { class: "ops-tables" });
     this.wait = POLL_MS;
     this.ended = false;
-    /** @type {any} */
-    this.timer = undefined;
+    /** @type {any} */ this.timer = undefined;
     this.onVisible = () => { if (!document.hidden) this.poll(); };
-    this.onResize = () => this.draw();
     root.classList.add("ops");
     fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, ...this.tiles.map((tile) => tile.root)), this.tables);
     document.addEventListener("visibilitychange", this.onVisible);
-    addEventListener("resize", this.onResize);
     void this.poll();
   }
 
@@ -128,7 +125,6 @@ class Operations {
     this.ended = true;
     clearTimeout(this.timer);
     document.removeEventListener("visibilitychange", this.onVisible);
-    removeEventListener("resize", this.onResize);
   }
 }
 

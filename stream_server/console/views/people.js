@@ -1,17 +1,15 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h, icon, isolate } from "../dom.js";
+import { fill, h, icon, isolate, neighbour } from "../dom.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
-import { Live } from "../people/live.js";
 import { notifications } from "../people/notifications.js";
-import { Page } from "../people/page.js";
+import { Live, Page } from "../people/page.js";
 import { profile } from "../people/profile.js";
 import { privacy, requests } from "../people/requests.js";
 import { Site } from "../people/site.js";
-import { talkPage } from "../people/talk.js";
-import { talks } from "../people/talks.js";
+import { talkPage, talks } from "../people/talks.js";
 import { counted, refreshTimes, tagHref, userHref } from "../people/text.js";
 
 /** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
@@ -29,8 +27,6 @@ const NAVIGATION = [
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
 const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
-
-const KEYS = [["r, c, l, s", "in People: reply to, comment on, like, bookmark the post"], ["/", "in People: find a user or a tag"]];
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
 function draw(page, path) {
@@ -52,7 +48,6 @@ class People {
   constructor(root, app) {
     this.app = app;
     this.root = root;
-    for (const [keys, meaning] of KEYS) if (!app.keys.some((/** @type {string[]} */ row) => row[1] === meaning)) app.keys.push([keys, meaning]);
     this.site = new Site(app);
     this.live = new Live(app);
     /** @type {Page | null} */
@@ -66,7 +61,6 @@ class People {
     root.classList.add("people");
     fill(root, h("div", { class: "people-side" }, this.search(), this.nav, this.trends), this.content);
     this.listen();
-    this.live.start();
     this.navigate(app.path, false);
     void this.loadCounts();
     void this.loadTrends();
@@ -89,12 +83,12 @@ class People {
   /** Keep the cards and the counts right, whatever page is shown. */
   listen() {
     const { live, site } = this;
-    for (const kind of ["like", "unlike", "comment", "uncomment"]) live.on(kind, ({ status }) => { if (status?.likes !== undefined) site.updateCards(status); });
+    for (const kind of ["like", "unlike", "comment", "uncomment"]) live.on(kind, ({ status }) => { if (status?.likes !== undefined) site.renew(status.id, status); });
     live.on("like", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, true); });
     live.on("unlike", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, false); });
-    live.on("post", ({ status }) => { if (status.original) site.updateCards(status.original); });
-    live.on("delete", ({ status }) => site.removeCards(status.id));
-    live.on("block", ({ target }) => { if (target) site.hideUser(target.id); });
+    live.on("post", ({ status }) => { if (status.original) site.renew(status.original.id, status.original); });
+    live.on("delete", ({ status }) => this.app.undo.take(`status-${status.id}`));
+    live.on("block", ({ target }) => { if (target) this.app.undo.take(`user-${target.id}`); });
     live.on("notification", () => site.setCount("notifications", site.counts.notifications + 1));
     live.on("request", () => site.setCount("requests", site.counts.requests + 1));
     live.on("unrequest", () => site.setCount("requests", site.counts.requests - 1));
@@ -110,7 +104,7 @@ class People {
   async loadCounts() {
     const { site } = this;
     const asked = [
-      site.loadMarks().then(() => site.cards.forEach((cards) => cards.forEach((card) => card.mark()))),
+      site.loadMarks(),
       site.get("/v1/notifications", { count: 1 }).then((answer) => site.setCount("notifications", answer.unread)),
       site.get("/v1/users/me/requests", { count: 200 }).then((answer) => site.setCount("requests", answer.users.length)),
       this.loadTalks(),
@@ -125,8 +119,8 @@ class People {
 
   /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
   navigate(path, focus = true) {
-    this.page?.end();
-    this.site.leavePage();
+    this.page?.leaving.abort();
+    this.site.onPosted = () => {};
     this.path = path;
     this.page = new Page(this.site, this.live);
     fill(this.content, this.page.root);
@@ -151,14 +145,12 @@ class People {
   /** The field that finds a user by login, or a tag. */
   search() {
     const input = h("input", { type: "search", "aria-label": "Find a user or a #tag", placeholder: "username or #tag", autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search" });
-    const form = h("form", { role: "search", class: "people-find" }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")));
-    form.addEventListener("submit", (/** @type {Event} */ event) => {
+    const onsubmit = (/** @type {Event} */ event) => {
       event.preventDefault();
       const text = input.value.trim();
-      if (!text) return;
-      this.app.go(text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, "")));
-    });
-    return form;
+      if (text) this.app.go(text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, "")));
+    };
+    return h("form", { role: "search", class: "people-find", onsubmit }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")));
   }
 
   /** @param {KeyboardEvent} event */
@@ -168,7 +160,10 @@ class People {
       return true;
     }
     if (event.key === ".") return this.newest();
-    if (event.key === "j" || event.key === "k") return this.step(event.key === "j" ? 1 : -1);
+    if (event.key === "j" || event.key === "k") {
+      neighbour(this.root.querySelectorAll("article.status, article.notice"), event.key === "j" ? 1 : -1)?.focus();
+      return true;
+    }
     const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key] ?? "none");
     if (button instanceof HTMLElement) button.click();
     return button instanceof HTMLElement;
@@ -180,27 +175,12 @@ class People {
     return true;
   }
 
-  /** Move the focus to the next or the previous post. @param {number} by */
-  step(by) {
-    const posts = /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll("article.status, article.notice")]);
-    const at = posts.findIndex((post) => post.contains(document.activeElement));
-    posts[Math.max(0, Math.min(posts.length - 1, at + by))]?.focus();
-    return true;
-  }
-
   unmount() {
     clearInterval(this.timer);
-    this.page?.end();
+    this.page?.leaving.abort();
     this.live.stop();
   }
 }
 
 /** @param {HTMLElement} root @param {any} app */
-export function mount(root, app) {
-  const people = new People(root, app);
-  return {
-    unmount: () => people.unmount(),
-    navigate: (/** @type {string[]} */ path) => people.navigate(path),
-    key: (/** @type {KeyboardEvent} */ event) => people.key(event),
-  };
-}
+export const mount = (root, app) => new People(root, app);

@@ -1,12 +1,12 @@
 // @ts-check
 // The view Streams: columns of posts as they happen, each with a filter, all with rules over one connection.
 
-import { Board, emptyBoard } from "../board.js";
+import { Board } from "../board.js";
 import { Builder, rememberFollowing } from "../builder.js";
-import { fill, h, icon } from "../dom.js";
+import { fill, h, icon, neighbour } from "../dom.js";
 import { fromHash, newFilter, toHash } from "../filter.js";
+import { store, stored } from "../session.js";
 import { showPrograms } from "../snippets.js";
-import { store, stored } from "../storage.js";
 
 const KEPT = "stream-server.columns"; // of the columns that a user keeps in this browser; those that an address names replace nothing
 
@@ -30,12 +30,13 @@ export function mount(root, app) {
 
   function columnsChanged() {
     empty?.remove();
-    empty = board.columns.length ? null : emptyBoard(() => build());
+    empty = board.columns.length ? null : h("div", { class: "empty" }, h("h2", {}, "No columns yet"),
+      h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: () => build() }, "Add a column"));
     if (empty) strip.prepend(empty);
     fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title))),
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
     if (!isOpen) return;
-    history.replaceState(null, "", board.hash);
+    history.replaceState(null, "", `#/streams/${toHash(board.filters)}`);
     if (!isForeign) keep(board.filters);
   }
 
@@ -95,21 +96,12 @@ function onKey(event, board, build, focusColumn) {
   else if (/^[1-9]$/.test(event.key) && board.columns[Number(event.key) - 1]) focusColumn(board.columns[Number(event.key) - 1]);
   else if (!column) return false;
   else if (event.key === " " && !document.activeElement?.matches("button, a, summary")) column.togglePause();
-  else if (event.key === "j" || event.key === "k") nextPost(column, event.key === "j");
+  else if (event.key === "j" || event.key === "k") neighbour(column.rows.feed.querySelectorAll(".post"), event.key === "j" ? 1 : -1)?.focus();
   else if (event.key === ".") column.rows.toNewest();
   else if (event.key in acts) /** @type {HTMLElement | null} */ (post?.querySelector(`[data-act=${acts[event.key]}]`))?.click();
   else if (event.key === "f" && post) follow(board.app, post);
   else return false;
   return true;
-}
-
-/** @param {import("../column.js").Column} column @param {boolean} isDown */
-function nextPost(column, isDown) {
-  const posts = [...column.rows.feed.querySelectorAll(".post")];
-  const index = posts.indexOf(/** @type {Element} */ (document.activeElement?.closest(".post")));
-  const next = /** @type {HTMLElement | undefined} */ (posts[index + (isDown ? 1 : -1)] ?? posts[index < 0 ? 0 : index]);
-  next?.focus();
-  next?.scrollIntoView({ block: "nearest" });
 }
 
 /** @param {any} app @param {Element} post */

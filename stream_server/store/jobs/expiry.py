@@ -20,11 +20,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from stream_server.errors import ApiError
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.jobs.archive import ArchiveFailure, StatusArchive
+from stream_server.store.jobs.workers import none_if_unavailable
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.reads import statuses
 from stream_server.store.redis.client import RedisClient
@@ -253,9 +253,7 @@ class ExpiryLoop:
         page_pause_seconds: Pause after each page of keys.
     """
 
-    def __init__(
-        self, expiry: StatusExpiry, max_days: float, archive: StatusArchive | None, random_source: random.Random
-    ) -> None:
+    def __init__(self, expiry: StatusExpiry, max_days: float, archive: StatusArchive | None) -> None:
         """``archive`` is None to delete without an archive."""
         self.left = 0
         self.archive_failures = 0
@@ -263,7 +261,6 @@ class ExpiryLoop:
         self._expiry = expiry
         self._max_days = max_days
         self._archive = archive
-        self._random = random_source
         self._process = secrets.token_hex(8)
         self._told_failure = ""
 
@@ -273,8 +270,8 @@ class ExpiryLoop:
             await asyncio.Event().wait()
         try:
             while True:
-                await self._run_round_or_log()
-                await asyncio.sleep(LEASE_POLL_SECONDS * self._random.uniform(0.5, 1))
+                await none_if_unavailable(self.run_round)
+                await asyncio.sleep(LEASE_POLL_SECONDS * random.uniform(0.5, 1))
         finally:
             if self._archive is not None:
                 self._archive.close()
@@ -293,12 +290,6 @@ class ExpiryLoop:
         except ArchiveFailure as failure:
             await self._tell(str(failure))
             return False
-
-    async def _run_round_or_log(self) -> None:
-        try:
-            await self.run_round()
-        except ApiError as error:
-            logger.debug("the expiry of statuses is postponed: %s", error.message)
 
     async def _scan(self, lease: ExpiryLease, now_ms: int) -> bool:
         which = await self._expiry.find_range(now_ms, self._max_days)
@@ -383,10 +374,10 @@ class ExpiryLoop:
         await self._expiry.hold_lease(self._process, ROUND_INTERVAL_SECONDS, holder="", **kept)
 
 
-def make_expiry_loop(expiry: StatusExpiry, max_days: float, folder: str, random_source: random.Random) -> ExpiryLoop:
+def make_expiry_loop(expiry: StatusExpiry, max_days: float, folder: str) -> ExpiryLoop:
     """Return the expiry loop that archives in ``folder``; empty or `NO_ARCHIVE` for no archive."""
     archive = StatusArchive(folder) if folder not in ("", NO_ARCHIVE) else None
-    return ExpiryLoop(expiry, max_days, archive, random_source)
+    return ExpiryLoop(expiry, max_days, archive)
 
 
 def _line(at: str, noun: bytes, item: OldStatus | OldComment) -> bytes:

@@ -26,12 +26,11 @@ class LogTrimmer:
     ``log_size`` is the log's size after the last run. ``trimmed_entries`` counts the entries that this process removed.
     """
 
-    def __init__(self, retention: Retention, limits: RetentionLimits, random_source: random.Random) -> None:
+    def __init__(self, retention: Retention, limits: RetentionLimits) -> None:
         self.log_size = LogSize()
         self.trimmed_entries = 0
         self._retention = retention
         self._limits = limits
-        self._random = random_source
 
     async def run(self) -> None:
         """Trim the log at once, then every few seconds until cancelled. A failure is only logged."""
@@ -43,7 +42,7 @@ class LogTrimmer:
                 logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
             except ApiError as error:
                 logger.warning("trimming the log failed: %s", reason_of(error))
-            await asyncio.sleep(self._random.uniform(*CHECK_INTERVAL_SECONDS))
+            await asyncio.sleep(random.uniform(*CHECK_INTERVAL_SECONDS))
 
     async def trim(self) -> None:
         """Remove the log entries beyond the limits of age and bytes. Raises `Unavailable` if Redis does not answer."""
@@ -66,9 +65,8 @@ class RepairLoop:
     ``findings`` counts the faults that this process found and repaired.
     """
 
-    def __init__(self, repair: Repair, random_source: random.Random) -> None:
+    def __init__(self, repair: Repair) -> None:
         self._repair = repair
-        self._random = random_source
         self.findings = 0
 
     async def run(self, interval_seconds: float = REPAIR_SECONDS) -> None:
@@ -78,7 +76,7 @@ class RepairLoop:
         """
         await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))
         while True:
-            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * self._random.uniform(0.5, 1))
+            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * random.uniform(0.5, 1))
             if await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
                 for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
                     self.findings += 1
@@ -103,24 +101,20 @@ class IdleHomesLoop:
     ``fallen`` counts the home timelines that this process removed.
     """
 
-    def __init__(self, homes: IdleHomes, idle_days: float, random_source: random.Random) -> None:
+    def __init__(self, homes: IdleHomes, idle_days: float) -> None:
         self.fallen = 0
         self.page_pause_seconds = PAGE_PAUSE_SECONDS
         self._homes = homes
         self._idle_seconds = idle_days * SECONDS_PER_DAY
-        self._random = random_source
 
     async def run(self) -> None:
         """Run a round each hour until cancelled. Without a limit, only wait."""
         if not self._idle_seconds:
             await asyncio.Event().wait()
         while True:
-            await asyncio.sleep(ROUND_POLL_SECONDS * self._random.uniform(0.5, 1))
-            try:
-                if await self._homes.try_lock(ROUND_INTERVAL_SECONDS):
-                    await self.run_round()
-            except ApiError as error:
-                logger.debug("the round over idle home timelines is postponed: %s", error.message)
+            await asyncio.sleep(ROUND_POLL_SECONDS * random.uniform(0.5, 1))
+            if await none_if_unavailable(lambda: self._homes.try_lock(ROUND_INTERVAL_SECONDS)):
+                await none_if_unavailable(self.run_round)
 
     async def run_round(self) -> None:
         """Look at all home timelines once. Raises `Unavailable` if Redis does not answer."""

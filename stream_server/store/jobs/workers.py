@@ -34,10 +34,9 @@ class JobWorkers:
         queue_depth: Three numbers of jobs, for all servers: due now; due now or later; parked. Updated every 5 s.
     """
 
-    def __init__(self, queue: JobQueue, runner: JobRunner, random_source: random.Random) -> None:
+    def __init__(self, queue: JobQueue, runner: JobRunner) -> None:
         self._queue = queue
         self._runner = runner
-        self._random = random_source
         self.passes_done = 0
         self.jobs_done = 0
         self.failed_passes = 0
@@ -97,7 +96,7 @@ class JobWorkers:
     async def _work_forever(self) -> None:
         while True:
             if not await none_if_unavailable(self.run_claimed):
-                await asyncio.sleep(self._random.uniform(*IDLE_POLL_SECONDS))
+                await asyncio.sleep(random.uniform(*IDLE_POLL_SECONDS))
 
     async def _poll_queue_depth(self) -> None:
         while True:

@@ -136,7 +136,7 @@ function run.subject_user(subject, email, lower_email, card)
   end
   store_pair(ms, seq)
   redis.call('HSET', KEY.subjects, subject, id)
-  store_user(id, login or 'u' .. id, card, ms, 'subject', subject)
+  store_user(id, login or 'u' .. id, card, ms)
   if email ~= '' and redis.call('HEXISTS', KEY.emails, lower_email) == 0 then
     redis.call('HSET', KEY.emails, lower_email, id)
     redis.call('HSET', KEY.user .. id, 'email', email)

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from stream_server.store import keys
 from stream_server.store.redis.pipelined_connection import PipelinedConnection
+from stream_server.store.redis.protocol import pack_words
 
 Command = Sequence[str | bytes | int]
 """The words of a command, or a plain read in Redis' protocol as bytes (`protocol.py`)."""
@@ -48,7 +49,7 @@ MAX_CONNECTIONS = {Lane.READ: 1, Lane.SCRIPT: 1, Lane.WRITE: 1, Lane.BULK: 4, La
 BULK_BYTES = 1 << 16
 """Size in bytes from which the commands of one call go on the lane BULK: the timelines of many followers."""
 
-READ_NEWEST_ENTRY: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", 1)
+READ_NEWEST_ENTRY = b"*6\r\n" + pack_words([b"XREVRANGE", keys.LOG.encode(), b"+", b"-", b"COUNT", b"1"])
 """Reads the last entry of the log. Its reply is short, other than that of a page of the log."""
 
 _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
@@ -96,8 +97,6 @@ def _lane_of(command: Command) -> Lane:
     if name == "EVALSHA":
         key = command[3]
         return Lane.WRITE if isinstance(key, str) and key.startswith(_WRITE_KEY_PREFIX) else Lane.SCRIPT
-    if command == READ_NEWEST_ENTRY:
-        return Lane.READ
     return _LANE_BY_COMMAND.get(name, Lane.WRITE)
 
 

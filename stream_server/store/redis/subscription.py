@@ -69,6 +69,10 @@ class Subscription(asyncio.Protocol):
                 self._after_read()
                 await self._deliver_directly(handle)
 
+    def has_more(self) -> bool:
+        """Return whether more was read after the message that was handed over last: a message or a part of one."""
+        return bool(self._waiting) or self._parser.has_data()
+
     def close(self) -> None:
         """Close the connection."""
         self._opened.transport.abort()

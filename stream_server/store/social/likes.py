@@ -11,7 +11,6 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses, users
-from stream_server.store.reads.sight import not_found
 from stream_server.store.redis.scripts import WriteReply
 from stream_server.store.social.noun import Noun
 
@@ -38,17 +37,10 @@ class Likes(Noun):
         """Remove a like, also from a hidden status. Raises NotFound for a hidden status that the user does not like."""
         return _make_like_result(await self._scripts.write("unlike", idempotency_key, uid, status), is_liked=False)
 
-    async def has_liked(self, viewer: str, status: str, uid: str = "") -> bool:
-        """Return whether a user likes a status, or without ``uid`` the viewer.
-
-        Raises NotFound if the viewer may not see the status or the user.
-        """
-        sight, liker = self._sight(viewer), (uid or viewer).encode()
-        row = await statuses.require(sight, status)
-        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), liker))
-        await sight.learn([liker], [(liker, row.group)])
-        if not sight.of(liker, row.group):
-            raise not_found("user")
+    async def has_liked(self, uid: str, status: str) -> bool:
+        """Return whether a user likes a status. Raises NotFound if the user may not see the status."""
+        await statuses.require(self._sight(uid), status)
+        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), uid))
         return when is not None
 
     async def list_likers(self, viewer: str, status: str, page_request: PageRequest) -> Page:

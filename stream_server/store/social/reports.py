@@ -31,14 +31,7 @@ class Reports(Noun):
     """Creates, reads and decides reports. A report is a user's complaint about a user or a status."""
 
     async def create(
-        self,
-        uid: str,
-        *,
-        user: str | None = None,
-        status: str | None = None,
-        reason: str,
-        note: str,
-        idempotency_key: IdempotencyKey,
+        self, uid: str, reason: str, user: str | None, status: str | None, note: str, idempotency_key: IdempotencyKey
     ) -> tuple[bytes, bool]:
         """Report a user or a status. Returns the report as JSON, and whether the report is new.
 

@@ -7,8 +7,10 @@ maker chose. Only a process with access to Redis makes codes.
 
 import math
 import secrets
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,6 +19,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.protocol import KeyRead
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
@@ -116,8 +119,8 @@ class Sessions(Noun):
         found: list[TokenStatus] = []
         for start in range(0, len(tokens), TOKENS_PER_CHECK):
             some = tokens[start : start + TOKENS_PER_CHECK]
-            replies = await self._redis.execute(*(command for token in some for command in _status_commands(token)))
-            found += map(_token_status, some, replies[::3], replies[1::3], replies[2::3])
+            replies = iter(await self._redis.execute(*chain.from_iterable(map(_status_commands, some))))
+            found += [_token_status(token, replies) for token in some]
         return found
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
@@ -165,8 +168,7 @@ class Sessions(Noun):
     async def list_sessions(self, uid: str, now_ms: int) -> list[Session]:
         """Return the sessions of a user, the one that was used last first."""
         (rows,) = await self._redis.execute(("HGETALL", keys.key_for("sessions", uid)))
-        pairs = rows.items() if isinstance(rows, dict) else zip(rows[::2], rows[1::2], strict=True)
-        found = [_parse_session(session_id, row) for session_id, row in pairs]
+        found = [_parse_session(session_id, row) for session_id, row in zip(rows[::2], rows[1::2], strict=True)]
         current = [session for session in found if session.expires_ms > now_ms]
         return sorted(current, key=lambda session: session.used_ms)[::-1]  # of one millisecond the newer one first
 
@@ -189,21 +191,28 @@ class Sessions(Noun):
         await self._scripts.write("password_change", idempotency_key, uid, old_hash, new_hash, kept_session)
 
 
-def _status_commands(token: TokenId) -> tuple[Command, Command, Command]:
-    user = ("HMGET", keys.key_for("user", token.uid), "id", "suspended", "valid_from", "scopes")
+_USER_READ = KeyRead(b"HMGET", keys.key_for("user").encode(), b"id", b"suspended", b"valid_from", b"scopes")
+_REVOKED_READ = KeyRead(b"EXISTS", keys.key_for("revoked").encode())
+
+
+def _status_commands(token: TokenId) -> Sequence[Command]:
+    """Return what to ask about a token: two commands, and three if it belongs to a session."""
+    user = _USER_READ.command(token.uid.encode())
     if token.session:
         sessions = keys.key_for("sessions", token.uid)
-        return user, ("PTTL", sessions), ("HEXISTS", sessions, token.session)
-    revoked = keys.key_for("revoked", token.uid, token.jti)
-    return user, ("PTTL", revoked), ("EXISTS", revoked)
+        return user, ("HEXISTS", sessions, token.session), ("PTTL", sessions)
+    return user, _REVOKED_READ.command(f"{token.uid}:{token.jti}".encode())
 
 
-def _token_status(token: TokenId, user: list[bytes | None], ttl_ms: int, found: int) -> TokenStatus:
-    user_id, suspended, valid_from, scopes = user
+def _token_status(token: TokenId, replies: Iterator[Any]) -> TokenStatus:
+    """Return the status of a token from the replies to its commands, which it takes from ``replies``."""
+    user_id, suspended, valid_from, scopes = next(replies)
+    found = next(replies)
+    ttl_ms = next(replies) if token.session else -1
     is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
     is_revoked = is_too_old or bool(found) != bool(token.session)
     granted = frozenset(scopes.decode().split()) if scopes else frozenset[str]()
-    forgotten_in_seconds = ttl_ms / 1000 if token.session and ttl_ms >= 0 else math.inf
+    forgotten_in_seconds = ttl_ms / 1000 if ttl_ms >= 0 else math.inf
     return TokenStatus(user_id is not None, is_revoked, suspended == b"1", granted, forgotten_in_seconds)
 
 

@@ -6,7 +6,7 @@ in their order has the exact part from the second head on.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -88,33 +88,43 @@ class UserGraphs(Noun):
 
     async def _read_graphs(self, uids: Sequence[str]) -> "list[UserGraph | asyncio.Future[UserGraph]]":
         """Return the graph of each user, or its future if it is large."""
-        commands = [read.command(uid.encode()) for uid in uids for read in _SIZE_READS]
-        newest, *replies = await self._redis.execute_each(READ_NEWEST_ENTRY, *commands)
-        if isinstance(newest, ApiError):
-            raise newest
-        head = newest_position(newest)
+        names = [uid.encode() for uid in uids]
+        commands = [command for read in _SIZE_READS for command in read.commands(names)]
+        newest, *replies, later = await self._redis.execute_each(READ_NEWEST_ENTRY, *commands, READ_NEWEST_ENTRY)
+        for failed in (newest, later):
+            if isinstance(failed, ApiError):
+                raise failed
+        positions = newest_position(newest), newest_position(later)
         # An error counts as a large graph, whose read fails for its user only.
         counts = [inf if isinstance(count, ApiError) else count for count in replies]
-        sizes = [sum(counts[at : at + len(RELATIONS)]) for at in range(0, len(counts), len(RELATIONS))]
+        sizes = [sum(counts[at :: len(uids)]) for at in range(len(uids))]
         found: list[UserGraph | asyncio.Future[UserGraph]] = []
         while len(found) < len(uids):
             begin, room = len(found), float(MAX_STEP_RELATIONS)
             if sizes[begin] > room:
-                found.append(self._start_large_read(uids[begin], head))
+                found.append(self._start_large_read(uids[begin], positions[0]))
                 continue
             end = begin
             while end < len(uids) and sizes[end] <= room:
                 room -= sizes[end]
                 end += 1
-            found += await self._read_step(uids[begin:end], head)
+            found += await self._read_step(uids[begin:end], sizes[begin:end], *positions)
         return found
 
-    async def _read_step(self, uids: Sequence[str], applied_from: Position) -> list[UserGraph]:
-        """Return the graphs of users. The log's head was ``applied_from`` before that."""
-        commands = [read.command(uid.encode()) for uid in uids for read in _SET_READS]
-        *replies, newest = await self._redis.execute(*commands, READ_NEWEST_ENTRY)
-        parts, head, size = [*map(_times_by_id, replies)], newest_position(newest), len(RELATIONS)
-        return [_make_graph(parts[at : at + size], applied_from, head) for at in range(0, len(parts), size)]
+    async def _read_step(
+        self, uids: Sequence[str], sizes: Sequence[float], applied_from: Position, head: Position
+    ) -> list[UserGraph]:
+        """Return the graphs of users, who had ``sizes`` relations between the positions ``applied_from`` and ``head``.
+
+        Users without a relation are not read again: the log tells which relations they got since.
+        """
+        known = [uid.encode() for uid, size in zip(uids, sizes, strict=True) if size]
+        commands = [read.command(name) for name in known for read in _SET_READS]
+        parts: Iterator[dict[str, int]] = iter(())
+        if commands:
+            *replies, newest = await self._redis.execute(*commands, READ_NEWEST_ENTRY)
+            parts, head = map(_times_by_id, replies), newest_position(newest)
+        return [_make_graph([next(parts) if size else {} for _ in RELATIONS], applied_from, head) for size in sizes]
 
     async def _read_head(self) -> Position:
         return newest_position((await self._redis.execute(READ_NEWEST_ENTRY))[0])

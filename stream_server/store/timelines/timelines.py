@@ -19,7 +19,7 @@ what users do, not by waiting. Therefore a page cursor stays valid.
 from collections import Counter
 from collections.abc import Sequence
 from math import log2
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from filters.entities import extract_entities
 from filters.tokens import fold
@@ -99,12 +99,16 @@ class Timelines:
         self._timeline_max = timeline_max  # a timeline may be longer until it is trimmed
         self._visits = visits
 
-    async def read_home(self, viewer: str, page_request: PageRequest) -> Page:
+    async def read_home(
+        self, viewer: str, page_request: PageRequest, order: Literal["time", "importance"] = "time"
+    ) -> Page:
         """Return the viewer's home timeline: statuses by the viewer and by the users whom the viewer follows.
 
         If the viewer has not come for a time, the timeline is made again first. Raises `Unavailable` if this takes
         longer than the request may.
         """
+        if order == "importance":
+            return await self.read_home_by_importance(viewer, page_request)
         await self._visits.arrive(viewer)
         return await self._read_derived_timeline(Sight(self._core, viewer), keys.home_timeline(viewer), page_request)
 

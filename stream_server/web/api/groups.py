@@ -3,7 +3,7 @@
 A status posted in a group has the id of the group as ``group``.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from aiohttp import web
@@ -27,7 +27,7 @@ from stream_server.web.http.responses import json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key
 from stream_server.web.limits.rate_limits import TALKS, WRITE_BYTES, WRITES
 from stream_server.web.route import Route
-from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, List, Notification, Talk, TalkMessage
+from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, GroupKind, List, Notification, Talk, TalkMessage
 
 
 class NewList(Body):
@@ -52,14 +52,11 @@ class ListPage(paging.PageAnswer):
     lists: list[List]
 
 
-GroupKind = Annotated[Literal["public", "private", "announcement"], Meta(description=GROUP_KINDS_MEANING)]
-
-
 class NewGroup(Body):
     """The body of ``POST /v1/groups``. The ``kind`` cannot change later. A user can be in at most 1,000 groups."""
 
     name: DisplayName
-    kind: GroupKind
+    kind: Annotated[GroupKind, Meta(description=GROUP_KINDS_MEANING)]
     description: Description = ""
 
 

@@ -11,11 +11,10 @@ from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
 from stream_server.web.api.rows import get, page, send, write
-from stream_server.web.http import fields, paging, query
-from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
+from stream_server.web.http import fields, paging
+from stream_server.web.http.app_keys import OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
-from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
-from stream_server.web.http.validation import read_keyed_body
+from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import REPORTS, WRITE_BYTES, WRITES
 from stream_server.web.route import Route
 from stream_server.wire.objects import Status, User
@@ -89,21 +88,6 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
-async def report(request: web.Request) -> web.Response:
-    """``POST /v1/reports``: report a user or status, or return the caller's open report about it (200)."""
-    new, key = await read_keyed_body(NewReport, request)
-    report, is_new = await request.app[STORE].reports.create(
-        request[CLAIMS].sub, user=new.user, status=new.status, reason=new.reason, note=new.note, idempotency_key=key
-    )
-    return created_response(report, "/v1/reports/") if is_new else json_response(report)
-
-
-async def list_reports(request: web.Request) -> web.Response:
-    """``GET /v1/admin/reports``: list reports, newest first, with the user and status, even if hidden from others."""
-    asked = query.parsed_query(request, ReportsQuery)
-    return page_response("reports", await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
-
-
 DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest"]
 
 
@@ -137,11 +121,13 @@ async def read_state(request: web.Request) -> web.Response:
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
-    Route("POST", "/v1/reports", report, "write", body=NewReport, response=Report, status=201, other_statuses=(200,),
-          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports.create"),
+    send("POST", "/v1/reports", "reports.create",
+         "Report a user or status, or return the caller's open report about it (200).", NewReport, Report, status=201,
+         other_statuses=(200,), limits=(WRITES, WRITE_BYTES, REPORTS)),
     get("/v1/reports/{id}", "reports.get", "Read one of the caller's reports, with its outcome.", Report),
-    Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
-          name="reports.list_reports"),
+    page("/v1/admin/reports", "reports.list_reports",
+         "List reports, newest first, with the user and status, even if hidden from others.", AdminReportPage,
+         ReportsQuery, scope="admin"),
     send("PATCH", "/v1/admin/reports/{id}", "reports.decide",
          "Decide a report and apply the outcome at once; the first decision is final.", Decision, AdminReport,
          scope="admin", works_when_full=True),

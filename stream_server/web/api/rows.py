@@ -17,7 +17,7 @@ from stream_server.store.store import Store
 from stream_server.web.http import query
 from stream_server.web.http.app_keys import CLAIMS, QUERY, STORE
 from stream_server.web.http.fields import PatchBody
-from stream_server.web.http.paging import PageAnswer, PageQuery, read_page_request
+from stream_server.web.http.paging import NumberedPageQuery, PageAnswer, PageQuery
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
 from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
@@ -77,24 +77,27 @@ def get(path: str, name: str, summary: str, response: type[msgspec.Struct], *, c
 
 
 def page(
-    path: str, name: str, summary: str, response: type[PageAnswer], *,
+    path: str, name: str, summary: str, response: type[PageAnswer], query_type: type[PageQuery] = PageQuery, *,
     call: str = "", scope: str = "read", **options: Any,
 ) -> Route:  # fmt: skip
     """Return a row for reading one page of a list. The method gets the page request too, and returns a page.
 
-    The last member of ``response`` is the list. With the scope ``admin`` the page is the same for all who may read it,
-    so the method gets no caller. ``options`` are further attributes of the :class:`Route`.
+    Further members of ``query_type``, which are not about the page, go to the method in their order. The last member of
+    ``response`` is the list. With the scope ``admin`` the page is the same for all who may read it, so the method gets
+    no caller. ``options`` are further attributes of the :class:`Route`.
     """
     names, find_method = _find_work(path, call or name)
     member = response.__struct_encode_fields__[-1]
+    others = [each for each in query_type.__struct_fields__ if each not in NumberedPageQuery.__struct_fields__]
 
     async def answer(request: web.Request) -> web.Response:
-        asked, read_page = read_page_request(request), find_method(request.app[STORE])
+        asked, read_page = query.parsed_query(request, query_type), find_method(request.app[STORE])
         who = () if scope == "admin" else caller_and_path(request, names)
-        return page_response(member, await read_page(*who, asked))
+        page = await read_page(*who, asked.page_request(), *(getattr(asked, each) for each in others))
+        return page_response(member, page)
 
-    options = {"query": PageQuery, "name": name, "summary": summary, **options}
-    return Route("GET", path, answer, scope, response=response, **options)
+    options = {"name": name, "summary": summary, **options}
+    return Route("GET", path, answer, scope, query_type, response=response, **options)
 
 
 def write(

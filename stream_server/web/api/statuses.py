@@ -29,7 +29,6 @@ from stream_server.web.http.responses import (
     created_response,
     encode_response,
     list_response,
-    page_response,
 )
 from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.route import Route
@@ -170,14 +169,6 @@ class StatusPage(PageAnswer):
     statuses: list[Status]
 
 
-async def home_timeline(request: web.Request) -> web.Response:
-    """``GET /v1/timelines/home``: list the caller's statuses and those of followed users, by time or importance."""
-    asked, viewer = query.parsed_query(request, HomeTimelineQuery), request[CLAIMS].sub
-    timelines = request.app[STORE].timelines
-    read = timelines.read_home_by_importance if asked.order == "importance" else timelines.read_home
-    return page_response("statuses", await read(viewer, asked.page_request()))
-
-
 TrendKind = Literal["tag", "word"]
 Authors = Annotated[int, Meta(ge=0, description="authors of counted posts; one counts once in an hour of the clock")]
 
@@ -225,7 +216,7 @@ async def get_trends(request: web.Request) -> web.Response:
 
 def _timeline(path: str, name: str, summary: str, call: str = "") -> Route:
     """Return a row for reading one page of a timeline's statuses, by cursor or by number."""
-    return page(path, name, summary, StatusPage, call=call, query=NumberedPageQuery)
+    return page(path, name, summary, StatusPage, NumberedPageQuery, call=call)
 
 
 # fmt: off
@@ -256,8 +247,9 @@ ROWS: tuple[Route, ...] = (
     get("/v1/comments/{id}", "comments.get", "Read one comment.", Comment),
     write("DELETE", "/v1/comments/{id}", "comments.delete",
           "Delete a comment, as the author of the comment or of the status."),
-    Route("GET", "/v1/timelines/home", home_timeline, "read", HomeTimelineQuery, response=StatusPage,
-          name="timelines.home_timeline"),
+    page("/v1/timelines/home", "timelines.home_timeline",
+         "List the caller's statuses and those of followed users, by time or importance.", StatusPage,
+         HomeTimelineQuery, call="timelines.read_home"),
     _timeline("/v1/users/me/mentions", "timelines.read_mentions",
               "List the recent statuses that mention the caller, newest first."),
     _timeline("/v1/users/me/favorites", "timelines.read_favorites",

@@ -8,7 +8,7 @@ An empty value counts as absent.
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from urllib.parse import unquote
 
 from aiohttp import hdrs, web
@@ -21,7 +21,7 @@ from stream_server.hub.messages import Framing
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, V1FramingOptions, select_v1_framing
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.body import read_content_type
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.http.usual_request import begin_to_ask
@@ -167,21 +167,17 @@ REASON_420 = "Enhance Your Calm"
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``/1.1/statuses/filter.json``: send posts in ``language`` that match ``track``, ``follow`` or ``locations``."""
-    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
-    parameters = await read_v1_parameters(request)
-    return await _plan_and_open(request, "statuses/filter", read_predicates(parameters))
+    return await _plan_and_open(request, "statuses/filter", read_predicates)
 
 
 async def sample_stream(request: web.Request) -> web.StreamResponse:
     """``/1.1/statuses/sample.json``: send one public status in a hundred, the same statuses to every client."""
-    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
-    return await _plan_and_open(request, "statuses/sample", {"sample": SAMPLE_PERCENT})
+    return await _plan_and_open(request, "statuses/sample", lambda _: {"sample": SAMPLE_PERCENT})
 
 
 async def firehose_stream(request: web.Request) -> web.StreamResponse:
     """``/1.1/statuses/firehose.json``: send all public statuses."""
-    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
-    return await _plan_and_open(request, "statuses/firehose", {"firehose": "true"})
+    return await _plan_and_open(request, "statuses/firehose", lambda _: {"firehose": "true"})
 
 
 async def read_token(request: web.Request) -> str:
@@ -190,7 +186,7 @@ async def read_token(request: web.Request) -> str:
     Raises Unauthorized if all are absent.
     """
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    is_in_url = not headers and any(name == TOKEN_PARAMETER for name, _ in query_pairs(request))
+    is_in_url = not headers and TOKEN_PARAMETER in query_of(request).names
     if is_in_url and request.app[CONFIG].v1_url_credentials != "on":
         raise Unauthorized("a token goes into the Authorization header: a URL is logged (--v1-url-credentials)")
     may_have_form = not headers and read_content_type(request).media_type in {"", FORM_MEDIA_TYPE}
@@ -221,11 +217,15 @@ def error_response(error: ApiError) -> web.Response:
 V1_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
-async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, str]) -> web.StreamResponse:
+async def _plan_and_open(
+    request: web.Request, stream: str, read_filters: Callable[[Mapping[str, str]], dict[str, str]]
+) -> web.StreamResponse:
+    """Open the stream of a route. ``read_filters`` returns its filters by the parameters, or refuses these."""
+    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     parameters = await read_v1_parameters(request)
+    filters = read_filters(parameters) | common_filters(parameters)
     count = read_count(parameters, request[CLAIMS].scopes)
     no_statuses = excludes_all_statuses(parameters)
-    filters |= common_filters(parameters)
     options = read_framing_options(request, stream, parameters)
     framing = compress_if_accepted(request, select_v1_framing(options))
     plan = await _plan(request, filters, framing, count)

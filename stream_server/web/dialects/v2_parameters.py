@@ -14,7 +14,7 @@ from aiohttp import hdrs, web
 from stream_server.errors import ApiError, BadRequest
 from stream_server.events.one_line import encode_json
 from stream_server.web.dialects.status_text import Json
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
 from stream_server.web.limits.rate_limits import Allowance
 
@@ -176,7 +176,7 @@ def _read_names(parameters: Mapping[str, str], param: str, known: frozenset[str]
 
 def read_v2_query(request: web.Request) -> dict[str, str]:
     """Return the query's parameters, each with its last value. Raises BadRequest for non-UTF-8 or over 200 pairs."""
-    return dict(query_pairs(request))
+    return dict(query_of(request).pairs)
 
 
 def read_int(query_parameters: Mapping[str, str], name: str, default: int, minimum: int, maximum: int) -> int:

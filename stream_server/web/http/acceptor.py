@@ -7,7 +7,8 @@ and seven seconds. So the server accepts further connections itself, a limited n
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 
 MAX_ACCEPTED_AT_ONCE = 64
 """Most connections that are accepted behind one of the loop. They take about 10 ms."""
@@ -16,27 +17,30 @@ MAX_ACCEPTED_AT_ONCE = 64
 class Acceptor:
     """Accepts waiting connections of one listening socket."""
 
-    def __init__(self, listener: socket.socket, make_protocol: Callable[[], asyncio.Protocol]) -> None:
-        """Serve each connection with what ``make_protocol`` returns."""
+    def __init__(self, listener: socket.socket, make_protocol: Callable[[object], asyncio.Protocol]) -> None:
+        """Serve each connection with what ``make_protocol`` returns for the address of its client."""
         self._listener = listener
         self._make_protocol = make_protocol
-        self._tasks: set[asyncio.Task[object]] = set()
 
     def accept_waiting(self) -> None:
         """Accept connections until none waits. Call it when the loop has accepted one."""
+        loop = asyncio.get_running_loop()
         for _ in range(MAX_ACCEPTED_AT_ONCE):
             try:
-                client, _address = self._listener.accept()
+                client, address = self._listener.accept()
             except OSError:  # none waits, the socket is closed, or there are too many open files
                 return
-            self._serve(client)
+            client.setblocking(False)
+            _run(loop.connect_accepted_socket(partial(self._make_protocol, address), client))
 
-    def _serve(self, client: socket.socket) -> None:
-        client.setblocking(False)
-        loop = asyncio.get_running_loop()
-        task = loop.create_task(loop.connect_accepted_socket(self._make_protocol, client))
-        self._tasks.add(task)  # the loop keeps only a weak reference
-        task.add_done_callback(self._end)
 
-    def _end(self, task: "asyncio.Task[object]") -> None:
-        self._tasks.discard(task)
+def _run(connecting: Coroutine[asyncio.Future[object], None, object], _: object = None) -> None:
+    """Run the coroutine until it waits for a future, and go on when the future is done.
+
+    It waits once, for the loop to call ``connection_made``. A task for this takes as long as the rest.
+    """
+    try:
+        waited_for = connecting.send(None)
+    except (StopIteration, asyncio.CancelledError):
+        return  # the protocol has the connection, or the loop is about to close
+    waited_for.add_done_callback(partial(_run, connecting))

@@ -24,7 +24,7 @@ from stream_server.web.http.app_keys import (
     TOKEN_STATUSES,
     VIEWER_READ,
 )
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.route import Route
 
@@ -156,9 +156,10 @@ def read_bearer_token(request: web.Request) -> str:
 
 def read_ticket(request: web.Request) -> str | None:
     """Return the ticket in the URL, or None. Raises BadRequest for two tickets, or for a ticket and a token."""
-    found = [value for name, value in query_pairs(request) if name == TICKET_PARAMETER]
-    if not found:
+    query = query_of(request)
+    if TICKET_PARAMETER not in query.names:
         return None
+    found = query.values(TICKET_PARAMETER)
     if len(found) > 1:
         raise BadRequest("given more than once", code="conflicting_parameters", param=TICKET_PARAMETER)
     if hdrs.AUTHORIZATION in request.headers:

@@ -118,3 +118,7 @@ class SizedBody:
         self._left -= len(piece)
         self.is_complete = not self._left
         return piece
+
+
+Body = ChunkedBody | SizedBody
+"""The body of a request, which takes its bytes from those that a connection holds."""

@@ -14,8 +14,8 @@ import sys
 from typing import Protocol, cast
 
 from stream_server.runtime.listening import TcpKeepalive
-from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
-from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
+from stream_server.web.http.chunks import BadChunks, Body
+from stream_server.web.http.connection_timeouts import KEEPALIVE_TIMEOUT_SECONDS, ConnectionTimeouts, WriteDeadline
 from stream_server.web.limits.connections import (
     HEAD_TOO_LARGE,
     MAX_HEAD_BYTES,
@@ -25,9 +25,6 @@ from stream_server.web.limits.connections import (
     HeldHeads,
     Refusal,
 )
-
-KEEPALIVE_TIMEOUT_SECONDS = 75.0
-"""Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
 
 EVICTED_AFTER_SECONDS = 5.0
 """Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
@@ -47,8 +44,6 @@ _FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 _IDLE, _BUSY, _ENDING = range(3)
 """Phases of a connection: it waits for a whole head; a request is handled or waits for that; nothing more is read."""
-
-Body = ChunkedBody | SizedBody
 
 
 class HttpHandler(asyncio.Protocol):
@@ -78,6 +73,7 @@ class Connection(asyncio.Protocol):
     """One accepted socket.
 
     Attributes:
+        address: IP address of the client, or "" for a unix socket.
         held: The bytes that came and were not taken yet: the beginning of a head, or what follows a request.
         last_heard_at: Time of the loop at which the client connected or last sent bytes.
         task: The task that handles the present request, or None. It is cancelled if the client leaves.
@@ -86,25 +82,27 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_address", "_body", "_deadline", "_door", "_handler", "_is_answered", "_is_body_paused",
-        "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_noted_bytes", "_phase", "_searched", "_timeouts",
-        "_timer", "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_head",
+        "_body", "_deadline", "_door", "_handler", "_has_place", "_is_answered", "_is_body_paused", "_is_paused",
+        "_is_reading_head", "_keepalive", "_loop", "_noted_bytes", "_peer", "_phase", "_searched", "_timeouts",
+        "_timer", "_write_deadline", "address", "held", "last_heard_at", "task", "transport", "waiting_head",
     )  # fmt: skip
 
     def __init__(
-        self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts, keepalive: TcpKeepalive | None
-    ) -> None:
-        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive."""
+        self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts,
+        keepalive: TcpKeepalive | None, peer: object = None,
+    ) -> None:  # fmt: skip
+        """``keepalive`` is None if it was inherited, and ``peer`` None if the transport must tell the address."""
         self._door = door
         self._loop = loop
         self._timeouts = timeouts
         self._keepalive = keepalive
-        self._address: str | None = None
+        self._peer = peer
+        self.address = ""
         self._body: Body | None = None
         self._deadline = math.inf
         self._handler: HttpHandler | None = None
         self.held = bytearray()
-        self._is_answered = self._is_body_paused = self._is_paused = False
+        self._has_place = self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
         self._noted_bytes = 0
         self._phase = _IDLE
@@ -136,15 +134,15 @@ class Connection(asyncio.Protocol):
         """Start the deadline of the first head. If there is no room for the connection, answer so and close it."""
         transport = cast("asyncio.Transport", transport)
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
-        peer = transport.get_extra_info("peername")
-        address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
-        refusal = self._door.table.take(address)
+        peer = self._peer or transport.get_extra_info("peername")
+        self.address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
+        refusal = self._door.table.take(self.address)
         if refusal is not None:
             self._phase = _ENDING
             transport.write(refusal.encode())
             transport.close()
             return
-        self._address = address
+        self._has_place = True
         self.transport = transport
         self._door.connections.add(self)
         if self._keepalive is not None and (client_socket := transport.get_extra_info("socket")) is not None:
@@ -174,9 +172,9 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._address is not None:
-            self._door.table.release(self._address)
-            self._address = None
+        if self._has_place:
+            self._door.table.release(self.address)
+            self._has_place = False
         return held
 
     def drop(self) -> None:
@@ -199,7 +197,7 @@ class Connection(asyncio.Protocol):
         """
         transport = self.transport
         assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
-        place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
+        place, self._has_place = ConnectionPlace(self._door.table, self.address), False
         transport.set_protocol(successor)
         if self._write_deadline is not None:
             successor.pause_writing()  # the transport tells the successor when to resume
@@ -344,11 +342,6 @@ class Connection(asyncio.Protocol):
         elif self.transport is not None:
             self.transport.write(refusal.encode())
             self.end(is_early=True)
-
-    def close(self) -> None:
-        """Close an idle connection. The server calls this when it stops."""
-        if self._phase == _IDLE and self.transport is not None:
-            self.transport.close()
 
     def end(self, *, is_early: bool = False) -> None:
         """Close the connection when all that was written is sent. ``is_early``: the client may still be sending."""

@@ -18,6 +18,9 @@ from stream_server.runtime.listening import TcpKeepalive
 HEADER_TIMEOUT_SECONDS = 15.0
 """Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
 
+KEEPALIVE_TIMEOUT_SECONDS = 75.0
+"""Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
+
 WRITE_TIMEOUT_SECONDS = 30.0
 """Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
 

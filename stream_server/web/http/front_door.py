@@ -96,12 +96,12 @@ class FrontDoor:
             acceptor.accept_waiting()
         return self._make_connection()
 
-    def _make_connection(self) -> Connection:
+    def _make_connection(self, peer: object = None) -> Connection:
         timeouts = self._timeouts()
         if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
             self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
         keepalive = None if self._keepalive == self._inherited else self._keepalive
-        return Connection(self, self._loop, timeouts, keepalive)
+        return Connection(self, self._loop, timeouts, keepalive, peer)
 
     def _evict_idle(self, count: int) -> None:
         """Close up to ``count`` connections that are idle or leave an answer unread.
@@ -210,7 +210,8 @@ class FrontDoor:
         """End all connections, and clean up the app."""
         self.stop_listening()
         for connection in list(self.connections):
-            connection.close()
+            if not connection.is_busy:
+                connection.end()
         await asyncio.sleep(0)
         await self._app.shutdown()
         self._http.pre_shutdown()

@@ -41,6 +41,7 @@ from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
+    OPENED,
     SAFETY_HEADERS,
     X_REQUEST_ID,
     error_response,
@@ -107,7 +108,7 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
     finally:  # also if the handler was cancelled, because the client has disconnected
         if trace is not None:
             app[TRACING].end(trace, status)
-    if not response.prepared:
+    if response is not OPENED and not response.prepared:
         _complete_headers(request, route, response)
     seconds = None if route.is_streaming or route is UNMATCHED else time.monotonic() - started_at
     app[METRICS].http.count(request.method, route.path, response.status, seconds)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -23,7 +23,7 @@ MAX_KEPT_QUERY_CHARS = 512
 MAX_KEPT_STRUCT_CHARS = 32
 """Longest query whose struct is kept. Clients repeat such queries, as `count=30`; those with a cursor are longer."""
 
-_PAIRS: "web.RequestKey[Sequence[tuple[str, str]]]" = web.RequestKey("query_pairs")
+_QUERY: "web.RequestKey[Query]" = web.RequestKey("parsed_query")
 """The parsed query of a request."""
 
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
@@ -39,23 +39,38 @@ _SECRET_PATTERN = re.compile("token|ticket")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 
-def query_pairs(request: web.Request) -> Sequence[tuple[str, str]]:
-    """Return the (name, value) pairs of the query, in order. Raises BadRequest for non-UTF-8 or over 200 pairs.
+class Query(NamedTuple):
+    """A query: its (name, value) pairs and their names, in order."""
+
+    pairs: tuple[tuple[str, str], ...]
+    names: tuple[str, ...]
+
+    def values(self, name: str) -> Sequence[str]:
+        """Return the values of a parameter, in order."""
+        return [value for each, value in self.pairs if each == name]
+
+
+def query_of(request: web.Request) -> Query:
+    """Return the query of a request. Raises BadRequest for non-UTF-8 or over 200 pairs.
 
     The query is parsed once for a request, although several checks of a stream read it. A returning client sends the
     same short query again, so the last ones are kept. Those with a token or a ticket are not: no memory keeps secrets.
     """
-    if _PAIRS in request:
-        return request[_PAIRS]
+    if _QUERY in request:
+        return request[_QUERY]
     text = request.rel_url.raw_query_string
     is_kept = len(text) <= MAX_KEPT_QUERY_CHARS and _SECRET_PATTERN.search(text) is None
-    pairs = request[_PAIRS] = _parse_again(text) if is_kept else parse_pairs(text)
-    return pairs
+    query = request[_QUERY] = _parse_again(text) if is_kept else _parse(text)
+    return query
 
 
-@lru_cache(MAX_KEPT_QUERIES)
-def _parse_again(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple(parse_pairs(text))
+def _parse(text: str) -> Query:
+    pairs = parse_pairs(text)
+    return Query(tuple(pairs), tuple([name for name, _ in pairs]))
+
+
+_parse_again = lru_cache(MAX_KEPT_QUERIES)(_parse)
+"""Parses a query that may come again."""
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:
@@ -89,8 +104,9 @@ def _decode_bytes(escapes: re.Match[str]) -> str:
 
 def check_parameter_names(request: web.Request, route: Route) -> None:
     """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
-    known = None if route.query is None else _parameter_readers(route.query)
-    names = [name for name, _ in query_pairs(request)]
+    known, names = None if route.query is None else _parameter_readers(route.query), query_of(request).names
+    if known is None and TOKEN_PARAMETERS.isdisjoint(names):
+        return
     for name in names:
         if name in TOKEN_PARAMETERS:
             raise _unknown_parameter(name, "a token goes into the Authorization header, never into a URL")

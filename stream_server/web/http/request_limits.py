@@ -21,7 +21,7 @@ from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
-from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask, connection_of
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
 from stream_server.web.limits.rate_limits import (
@@ -197,9 +197,9 @@ class RequestLimits:
 
         Raises `RateLimited` if the client's address has as many streams as the settings allow.
         """
-        address = self.proxies.request_address(request)
+        address = self.address_of(request)
         of_address = self._config.streams_per_address
-        if self.are_on and of_address and self.streams[address] >= of_address:
+        if of_address and self.streams[address] >= of_address and self.are_on:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
@@ -218,7 +218,7 @@ class RequestLimits:
 
     def address_of(self, request: web.Request) -> str:
         """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""
-        return self.proxies.request_address(request)
+        return self.proxies.request_address(connection_of(request).address, request.headers)
 
     async def check(self, request: web.Request, limits: tuple[RateLimit, ...]) -> None:
         """Count the request. Raises `RateLimited` if one of ``limits`` is reached."""
@@ -230,7 +230,8 @@ class RequestLimits:
             maximum = self._maximum(limit)
             if maximum and not (is_ingest and limit in INGEST_LIMITS):
                 amount = ENTRY_BYTES + _body_bytes(request) if limit is WRITE_BYTES else 1
-                await self._count(request, limit, self._subject(request, limit, ""), maximum, amount)
+                use = limit, self._subject(request, limit, ""), maximum, amount
+                self._note(request, limit, self._limiter.use_known(*use) or await self._ask(request, *use))
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
         """Count ``amount`` uses of one limit. Raises `RateLimited` if it is reached.
@@ -239,7 +240,8 @@ class RequestLimits:
         """
         maximum = self._maximum(limit)
         if self.are_on and maximum:
-            await self._count(request, limit, self._subject(request, limit, login), maximum, amount)
+            use = limit, self._subject(request, limit, login), maximum, amount
+            self._note(request, limit, self._limiter.use_known(*use) or await self._ask(request, *use))
 
     async def use_without_request(self, limit: RateLimit, subject: str, scopes: Collection[str] = ()) -> None:
         """Count one use of a limit by an operation on an open WebSocket. Raises `RateLimited` if it is reached."""
@@ -249,11 +251,12 @@ class RequestLimits:
             if not allowance.admitted:
                 raise too_many(limit, allowance)
 
-    async def _count(self, request: web.Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
-        allowance = self._limiter.use_known(limit, subject, maximum, amount)
-        if allowance is None:
-            await begin_to_ask(request)
-            allowance = await self._limiter.use(limit, subject, maximum, amount)
+    async def _ask(self, request: web.Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> Allowance:
+        await begin_to_ask(request)
+        return await self._limiter.use(limit, subject, maximum, amount)
+
+    def _note(self, request: web.Request, limit: RateLimit, allowance: Allowance) -> None:
+        """Keep the rest of the tightest limit of the request. Raises `RateLimited` if this limit is reached."""
         earlier = request.get(ALLOWANCE)
         if earlier is None or not allowance.admitted or _share_left(allowance) < _share_left(earlier):
             request[ALLOWANCE] = allowance

@@ -3,7 +3,6 @@
 A request names a file by a key of the table, so no path of a request reaches the file system.
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
@@ -69,13 +68,13 @@ def _load_file(file: Traversable) -> StaticFile:
     return StaticFile(body, MEDIA_TYPES[suffix], sha256(body).hexdigest()[:32])
 
 
-def file_response(request: web.Request, file: StaticFile, headers: Mapping[str, str] = PAGE_HEADERS) -> web.Response:
+def file_response(request: web.Request, file: StaticFile) -> web.Response:
     """Return the answer with a file: 304 without a body if the client has these bytes (RFC 9110 §13.1.2), else 200."""
     known = ",".join(request.headers.getall(hdrs.IF_NONE_MATCH, []))
     is_known = f'"{file.tag}"' in known or known.strip() == "*"  # no tag can have a quotation mark within
     response = web.Response(status=304) if is_known else web.Response(body=file.body)
     response.etag = ETag(file.tag)
-    response.headers.update(headers)
+    response.headers.update(PAGE_HEADERS)
     if not is_known:
         response.headers[hdrs.CONTENT_TYPE] = file.media_type
     return response

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from aiohttp import web
+from multidict import MultiMapping
 
 from stream_server.config.settings import InvalidSetting
 
@@ -86,13 +86,11 @@ class TrustedProxies:
             current = earlier
         return _subject_of(current)
 
-    def request_address(self, request: web.Request) -> str:
-        """Return :meth:`client_address` for a request. Only a request from a trusted proxy has its header read."""
-        peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-        host = peer[0] if isinstance(peer, tuple) else ""
-        if not self._networks or self._header not in request.headers or not self.is_trusted(host):
-            return subject_of_peer(host)
-        return self.client_address(host, self.read_header(request.headers.getall(self._header)))
+    def request_address(self, peer: str, headers: MultiMapping[str]) -> str:
+        """Return :meth:`client_address` for a request with these headers, which are read if a trusted proxy sent it."""
+        if not self._networks or self._header not in headers or not self.is_trusted(peer):
+            return subject_of_peer(peer)
+        return self.client_address(peer, self.read_header(headers.getall(self._header)))
 
     def read_header(self, lines: Sequence[str]) -> list[str]:
         """Return the addresses that the lines of the header name, from the nearest proxy on.

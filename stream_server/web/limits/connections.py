@@ -103,7 +103,8 @@ class ConnectionTable:
         self.hits = hits or LimitHits()
         self._count_by_address: Counter[str] = Counter()
         self._count = 0
-        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._room = max(1, files - min(MAX_RESERVED_FILES, files // 2))
         self.evict_idle: Callable[[int], None] = lambda _: None
         self.evicted = 0
         self.refused = 0
@@ -114,8 +115,7 @@ class ConnectionTable:
     @property
     def maximum(self) -> int:
         """Most connections that the process holds."""
-        room = max(1, self._files - min(MAX_RESERVED_FILES, self._files // 2))
-        return min(room, self._config.connections_max or room)
+        return min(self._room, self._config.connections_max or self._room)
 
     def take(self, address: str) -> Refusal | None:
         """Count a new connection from ``address``. If there is no room for it, count nothing and return the refusal.

@@ -153,11 +153,11 @@ class RateLimiter:
             window.balance -= amount
         return self._allowance(window, maximum, admitted=admitted)
 
-    def give_back(self, limit: RateLimit, subject: str, amount: int = 1) -> None:
-        """Take back uses that should not count, such as a log-in with the right password."""
+    def give_back(self, limit: RateLimit, subject: str) -> None:
+        """Take back a use that should not count, such as a log-in with the right password."""
         window = self._windows.get((limit.name, subject))
         if window is not None and window.ends_at > self._clock():
-            window.balance += amount
+            window.balance += 1
 
     async def _buy(self, window: _Window, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
         """Report the counted uses, and buy ``amount`` uses and one portion more from the shared counter."""

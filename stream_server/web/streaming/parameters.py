@@ -1,17 +1,20 @@
 """Reads the parameters of a stream from the query, a form or a JSON object. Each parameter becomes one text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.body import MAX_BODY_BYTES, decode_object, read_body, read_content_type
-from stream_server.web.http.query import parse_pairs, query_pairs
+from stream_server.web.http.query import parse_pairs, query_of
 from stream_server.web.route import JSON_MEDIA_TYPE
 
 LAST_EVENT_ID_PARAMETER = "lastEventId"
 """Query parameter to which polyfills of EventSource append the cursor of the last event that they received."""
+
+OF_ONE_REQUEST = frozenset({LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER})
+"""Parameters of a query that are no filters, and differ each time."""
 
 STREAM_BODY_FACTOR = 4
 """A stream's parameters may have this many times the bytes of a write's body, because 5,000 ids take 90 KB."""
@@ -28,17 +31,25 @@ async def read_stream_parameters(request: web.Request, separators: Mapping[str, 
     ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
     another parameter is repeated, or if a value is neither text, number, boolean nor list.
     """
-    pairs: Iterable[tuple[str, str]] = query_pairs(request)
-    left_out = {LAST_EVENT_ID_PARAMETER} if request.method == "POST" else {LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER}
-    pairs = ((name, value) for name, value in pairs if name not in left_out)
-    if request.method == "POST" and request.body_exists:
-        pairs = [*pairs, *await _read_body_pairs(request, separators)]
+    if request.method != "POST":
+        return read_query_parameters(request, separators)
+    pairs = [pair for pair in query_of(request).pairs if pair[0] != LAST_EVENT_ID_PARAMETER]
+    if request.body_exists:
+        pairs += await _read_body_pairs(request, separators)
     return join_parameters(pairs, separators)
 
 
-def join_parameters(pairs: Iterable[tuple[str, str]], separators: Mapping[str, str]) -> dict[str, str]:
+def read_query_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
+    """Return all parameters of a stream's request without a body, see `read_stream_parameters`."""
+    return join_parameters([pair for pair in query_of(request).pairs if pair[0] not in OF_ONE_REQUEST], separators)
+
+
+def join_parameters(pairs: Sequence[tuple[str, str]], separators: Mapping[str, str]) -> dict[str, str]:
     """Return one text for each parameter. Raises BadRequest if one is repeated that has no separator."""
-    parameters: dict[str, str] = {}
+    parameters = dict(pairs)
+    if len(parameters) == len(pairs):
+        return parameters
+    parameters.clear()
     for name, value in pairs:
         if name in parameters and name in separators:
             parameters[name] += separators[name] + value

@@ -22,12 +22,16 @@ from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
-from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.responses import read_request_id
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.streaming.followed_names import resolve_followed
-from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, read_stream_parameters
+from stream_server.web.streaming.parameters import (
+    LAST_EVENT_ID_PARAMETER,
+    OF_ONE_REQUEST,
+    read_query_parameters,
+    read_stream_parameters,
+)
 from stream_server.web.streaming.stream_start import StreamStart, parse_cursor, resolve_start
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, AskedFilters, describe
 
@@ -39,9 +43,6 @@ USER_STREAM_KINDS = (*KINDS, *PERSONAL_KINDS)
 
 HEAD_WAIT_SECONDS = 5.0
 """Seconds that a request waits for this server's hub to reach a position which the client already knows."""
-
-_OF_ONE_REQUEST = frozenset({LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER})
-"""Parameters of a query that are no filters, and differ each time."""
 
 _NUMBER_PATTERN = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
@@ -63,12 +64,14 @@ class StreamPlan(NamedTuple):
 async def plan_filtered_stream(request: web.Request, framing: Framing) -> StreamPlan:
     """Plan a stream of `/v1/stream`. A process remembers what a query asks for, because many clients send it again."""
     parser, text = request.app[SUBSCRIPTION_PARSER], request.rel_url.raw_query_string
-    is_query = request.method != "POST"
-    asked = parser.known.get(text) if is_query else None
-    if asked is None:
+    if request.method == "POST":
         asked = parser.read(await read_stream_parameters(request, parser.separators))
+    elif (known := parser.known.get(text)) is not None:
+        asked = known
+    else:
+        asked = parser.read(read_query_parameters(request, parser.separators))
         is_whole = asked.subscription is not None and asked.since is None
-        if is_query and is_whole and _OF_ONE_REQUEST.isdisjoint(name for name, _ in query_pairs(request)):
+        if is_whole and OF_ONE_REQUEST.isdisjoint(query_of(request).names):
             parser.known.remember(text, asked)
     return await plan_stream(request, asked, framing)
 
@@ -84,11 +87,15 @@ async def plan_stream(
     app, claims = request.app, request[CLAIMS]
     if asked.subscription is not None and asked.is_ready:
         subscription = asked.subscription
-        require_scopes(subscription, claims.scopes)
+        if subscription.required_scopes:
+            require_scopes(subscription, claims.scopes)
     else:
         subscription = await parse_filters(app, asked, claims.scopes, request)
-    start = await _read_start(request, asked.since, start_parameter)
-    viewer = None if subscription.viewer_independent else await load_viewer(app, claims.sub, request)
+    written = _written_start(request, asked.since, start_parameter)
+    start = None if written is None else await _find_start(request, *written)
+    viewer = None
+    if not subscription.viewer_independent:
+        viewer = _current_viewer(app, claims.sub) or await load_viewer(app, claims.sub, request)
     position = app[HUB].head if start is None else await _reach(app[HUB], start)
     if asked.is_ready:
         bound = BoundFilters(subscription, viewer, None)
@@ -150,7 +157,8 @@ async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan
     described = describe(parameters)
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
-    start = await _read_start(request, since)
+    written = _written_start(request, since)
+    start = None if written is None else await _find_start(request, *written)
     viewer = await load_viewer(app, request[CLAIMS].sub, request)
     position = app[HUB].head if start is None else await _reach(app[HUB], start)
     bound = bind_user_filters(app, kinds, viewer, position)
@@ -179,15 +187,24 @@ async def load_viewer(app: web.Application, uid: str, request: web.Request | Non
     A viewer in memory is used if the hub has received all that this process wrote, or a block of a moment ago would be
     missing. Raises `Unavailable` if Redis does not answer, or if the hub does not receive these entries in time.
     """
+    known = _current_viewer(app, uid)
+    if known is not None:
+        return known
     hub, store = app[HUB], app[STORE]
-    viewer = hub.viewer_cache.get_loaded(uid)
-    if viewer is None or hub.head < store.last_written or hub.head.n < viewer.read_at.n:
-        await begin_to_ask(request)
-        viewer = await hub.viewer_cache.get(uid)
-        # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
-        head = await store.log.head() if hub.head < store.last_written else viewer.read_at
-        await wait_for_head(hub, max(head, viewer.read_at))
+    await begin_to_ask(request)
+    viewer = await hub.viewer_cache.get(uid)
+    # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
+    head = await store.log.head() if hub.head < store.last_written else viewer.read_at
+    await wait_for_head(hub, max(head, viewer.read_at))
     return viewer
+
+
+def _current_viewer(app: web.Application, uid: str) -> Viewer | None:
+    """Return the user's viewer that is in memory if `load_viewer` may use it, else None."""
+    hub = app[HUB]
+    viewer, head = hub.viewer_cache.get_loaded(uid), hub.head
+    is_current = viewer is not None and head >= app[STORE].last_written and head.n >= viewer.read_at.n
+    return viewer if is_current else None
 
 
 async def _with_saved_rules(
@@ -240,21 +257,25 @@ def stream_token(claims: Claims) -> StreamToken:
     return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
 
 
-async def _read_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
-    """Return the start in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``, else None (the hub's head).
+def _written_start(request: web.Request, since: str | None, start_parameter: str = "since") -> tuple[str, str] | None:
+    """Return the start as the client wrote it, and the name of its parameter. None means the hub's head.
+
+    It stands in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``.
 
     An EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
     than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
     """
     header = request.headers.get(LAST_EVENT_ID_HEADER)
-    appended = [value for name, value in query_pairs(request) if name == LAST_EVENT_ID_PARAMETER]
-    value, param = since, start_parameter
     if header:
-        value, param = header, LAST_EVENT_ID_HEADER
-    elif appended and appended[-1]:
-        value, param = appended[-1], LAST_EVENT_ID_PARAMETER
-    if value is None:
-        return None
+        return header, LAST_EVENT_ID_HEADER
+    query = query_of(request)
+    if LAST_EVENT_ID_PARAMETER in query.names and (appended := query.values(LAST_EVENT_ID_PARAMETER)[-1]):
+        return appended, LAST_EVENT_ID_PARAMETER
+    return None if since is None else (since, start_parameter)
+
+
+async def _find_start(request: web.Request, value: str, param: str) -> StreamStart:
+    """Return the start that a client wrote as ``value`` of ``param``. Raises BadRequest if it is invalid."""
     position = parse_cursor(value)
     if position is not None and request.app[HUB].ring.contains(position):
         return StreamStart(position, None)  # this process has received the entry

@@ -119,10 +119,10 @@ class SubscriptionParser:
         if not is_short or (impersonal is None and "follow" in parameters and find_names(parameters["follow"])):
             return asked
         parsed = self._parse(asked, parameters)
-        has_saved_rules = parsed.find_base(SavedRules.name) is not None
+        has_saved_rules = SavedRules.name in parameters
         may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.unmatchable_terms)
-        is_ready = not has_saved_rules and not parsed.uses_me and parsed.find_base(Rules.name) is None
-        return asked._replace(subscription=parsed, may_warn=may_warn, is_ready=is_ready)
+        is_ready = not has_saved_rules and not parsed.uses_me and Rules.name not in parameters
+        return AskedFilters(parameters, parsed, described, since, explain, impersonal, may_warn, is_ready)
 
     async def parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
         """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.

@@ -15,7 +15,7 @@ from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.cors import allows_origin, request_origin
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
 from stream_server.web.http.usual_request import route_of
@@ -41,7 +41,7 @@ def has_credentials(request: web.Request) -> bool:
     """Return whether a request brings a token or a ticket. If not, a WebSocket may send a token later."""
     if hdrs.AUTHORIZATION in request.headers:
         return True
-    return any(name == TICKET_PARAMETER for name, _ in query_pairs(request))
+    return TICKET_PARAMETER in query_of(request).names
 
 
 def check_handshake(request: web.Request) -> None:

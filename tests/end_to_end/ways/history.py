@@ -239,7 +239,7 @@ class History:
             self._begin_follow(one, other)
 
     async def block(self) -> None:
-        """Block, which ends both follows, or end a block. Nobody gets an entry of the block itself here."""
+        """Block, which ends both follows and a place in the group of the other, or end a block. No stream shows the block."""
         one, other = self.source.sample(list(self.people), 2)
         if {one, other} & self.state.suspended or (other, one) in self.state.blocks:
             return
@@ -248,6 +248,8 @@ class History:
         if not is_end:
             self._end_follow(one, other)
             self._end_follow(other, one)
+            if self.readers[0] in {one, other}:
+                self._leave_group(one if other == self.readers[0] else other)
         self.state.blocks ^= {(one, other)}
         self.record("unblock" if is_end else "block", "-", one, [one], other)
 
@@ -283,5 +285,13 @@ class History:
             return
         is_end = (uid, self.group) in self.state.groups
         await self.people[uid].request("DELETE" if is_end else "PUT", f"groups/{self.group}/members/me")
-        self.state.groups ^= {(uid, self.group)}
-        self.record("group_leave" if is_end else "group_join", "-", uid, [uid], uid)
+        if is_end:
+            self._leave_group(uid)
+        else:
+            self.state.groups.add((uid, self.group))
+            self.record("group_join", "-", uid, [uid], uid)
+
+    def _leave_group(self, uid: str) -> None:
+        if (uid, self.group) in self.state.groups:
+            self.state.groups.discard((uid, self.group))
+            self.record("group_leave", "-", uid, [uid], uid)

@@ -7,7 +7,7 @@ The model, one noun a file:
 - ``people``, ``relations``, ``posts``, ``marks`` (likes and favorites), ``comments``, ``lists``, ``groups``, ``talks``
 - ``notices``: notifications
 - ``timelines``: home and list timelines by the rules of chapter 8, and all other lists of statuses
-- ``world``: all of them together
+- ``noun``, ``world``: what all of them work with, and all of them together
 
 The comparison:
 

@@ -1,18 +1,14 @@
 """Comments of statuses."""
 
-from tests.property.model.access import HIDDEN, SHOWN, Access
+from tests.property.model.access import HIDDEN, SHOWN
 from tests.property.model.marks import action_audience
-from tests.property.model.notices import Notice, Notices
-from tests.property.model.state import Comment, Refused, State
+from tests.property.model.notices import Notice
+from tests.property.model.noun import Noun
+from tests.property.model.state import Comment, Refused
 
 
-class Comments:
+class Comments(Noun):
     """The comments of the model."""
-
-    def __init__(self, ground: State, access: Access, notices: Notices) -> None:
-        self._state = ground
-        self._access = access
-        self._notices = notices
 
     def create(self, comment: Comment) -> None:
         """Comment on a visible status. Notifies its author and the mentioned users."""

@@ -56,7 +56,7 @@ class Crowd(Walk):
 
     async def _make_jobs_due(self) -> None:
         """Claim jobs early, so that a job worker takes them from the requests that made them."""
-        job_workers = JobWorkers(self.store.job_queue, self.store.job_runner, random.Random(0))
+        job_workers = JobWorkers(self.store.job_queue, self.store.job_runner)
         while True:
             make_due(self.raw, 3)
             await job_workers.run_claimed()

@@ -1,15 +1,11 @@
 """Groups: public, private, and for announcements of the owner."""
 
-from tests.property.model.access import Access
-from tests.property.model.state import Group, Refused, State
+from tests.property.model.noun import Noun
+from tests.property.model.state import Group, Refused
 
 
-class Groups:
+class Groups(Noun):
     """The groups of the model."""
-
-    def __init__(self, ground: State, access: Access) -> None:
-        self._state = ground
-        self._access = access
 
     def create(self, gid: str, uid: str, name: str, kind: str) -> None:
         self._state.writer(uid)

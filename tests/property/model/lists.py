@@ -1,17 +1,11 @@
 """Named lists of people."""
 
-from tests.property.model.access import Access
-from tests.property.model.state import NamedList, Refused, State, among
-from tests.property.model.timelines import Timelines
+from tests.property.model.noun import Noun
+from tests.property.model.state import NamedList, Refused, among
 
 
-class Lists:
+class Lists(Noun):
     """The lists of the model."""
-
-    def __init__(self, ground: State, access: Access, timelines: Timelines) -> None:
-        self._state = ground
-        self._access = access
-        self._timelines = timelines
 
     def create(self, list_id: str, uid: str, name: str, *, private: bool) -> None:
         self._state.writer(uid)

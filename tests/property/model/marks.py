@@ -1,7 +1,8 @@
 """Likes, which are logged, and favorites, which are private."""
 
-from tests.property.model.access import HIDDEN, Access
-from tests.property.model.notices import Notice, Notices
+from tests.property.model.access import HIDDEN
+from tests.property.model.notices import Notice
+from tests.property.model.noun import Noun
 from tests.property.model.state import State, among, sources
 
 
@@ -16,13 +17,8 @@ def action_audience(ground: State, actor: str, sid: str) -> str:
     return f"followers:{protected[0]}" if protected else "public"
 
 
-class Marks:
+class Marks(Noun):
     """The likes and favorites of the model."""
-
-    def __init__(self, ground: State, access: Access, notices: Notices) -> None:
-        self._state = ground
-        self._access = access
-        self._notices = notices
 
     def like(self, uid: str, sid: str) -> None:
         self._state.writer(uid)
@@ -59,9 +55,9 @@ class Marks:
         group = self._access.need(viewer, sid).group
         return [uid for uid in sources(self._state.likes, sid) if self._access.author(viewer, uid, group) > HIDDEN]
 
-    def has_liked(self, viewer: str, sid: str, uid: str) -> bool:
+    def has_liked(self, viewer: str, sid: str) -> bool:
         self._access.need(viewer, sid)
-        return (uid, sid) in self._state.likes
+        return (viewer, sid) in self._state.likes
 
     def has_kept(self, viewer: str, sid: str) -> bool:
         self._access.need(viewer, sid)

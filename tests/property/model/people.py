@@ -1,15 +1,11 @@
 """Users: created, changed, suspended."""
 
-from tests.property.model.access import Access
-from tests.property.model.state import Person, Refused, State
+from tests.property.model.noun import Noun
+from tests.property.model.state import Person, Refused
 
 
-class People:
+class People(Noun):
     """The users of the model."""
-
-    def __init__(self, ground: State, access: Access) -> None:
-        self._state = ground
-        self._access = access
 
     def create(self, uid: str, login: str) -> None:
         """Create a user. Logins ignore case."""
@@ -29,16 +25,16 @@ class People:
             self._state.log_event("protect" if person.protected else "unprotect", "public", user=uid)
 
     def suspend(self, uid: str) -> None:
-        person = self._state.person(uid)
-        if not person.suspended:
-            person.suspended = True
-            self._state.log_event("suspend", "-", uid=uid)
+        self._judge("suspend", uid, suspended=True)
 
     def reinstate(self, uid: str) -> None:
+        self._judge("reinstate", uid, suspended=False)
+
+    def _judge(self, kind: str, uid: str, *, suspended: bool) -> None:
         person = self._state.person(uid)
-        if person.suspended:
-            person.suspended = False
-            self._state.log_event("reinstate", "-", uid=uid)
+        if person.suspended != suspended:
+            person.suspended = suspended
+            self._state.log_event(kind, "-", uid=uid)
 
     def get(self, viewer: str, uid: str) -> Person:
         self._access.need_person(viewer, uid)

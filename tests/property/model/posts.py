@@ -2,20 +2,13 @@
 
 from dataclasses import replace
 
-from tests.property.model.access import Access
-from tests.property.model.notices import Notice, Notices
-from tests.property.model.state import Refused, State, Status
-from tests.property.model.timelines import Timelines
+from tests.property.model.notices import Notice
+from tests.property.model.noun import Noun
+from tests.property.model.state import Refused, Status
 
 
-class Posts:
+class Posts(Noun):
     """The statuses of the model."""
-
-    def __init__(self, ground: State, access: Access, timelines: Timelines, notices: Notices) -> None:
-        self._state = ground
-        self._access = access
-        self._timelines = timelines
-        self._notices = notices
 
     def create(self, draft: Status) -> None:
         """Post a status. ``draft`` has what the author gave; the model adds the rest."""

@@ -188,7 +188,7 @@ class _Reader:
     def status(self, sid: str) -> Iterator[Reading]:
         access, marks, viewer = self.world.access, self.world.marks, self.viewer
         yield self.one("statuses.get", shapes.status, lambda: self._status(access.need(viewer, sid).id), sid)
-        yield self.one("likes.has_liked", bool, lambda: marks.has_liked(viewer, sid, viewer), sid, viewer)
+        yield self.one("likes.has_liked", bool, lambda: marks.has_liked(viewer, sid), sid)
         yield self.one("favorites.is_favorite", bool, lambda: marks.has_kept(viewer, sid), sid)
         yield from self.lists(OF_STATUS, sid)
 

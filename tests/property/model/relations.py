@@ -1,19 +1,12 @@
 """Follows, follow requests, blocks and mutes."""
 
-from tests.property.model.access import Access
-from tests.property.model.notices import Notice, Notices
-from tests.property.model.state import Refused, State, among, sources, targets
-from tests.property.model.timelines import Timelines
+from tests.property.model.notices import Notice
+from tests.property.model.noun import Noun
+from tests.property.model.state import Pairs, Refused, among, sources, targets
 
 
-class Relations:
+class Relations(Noun):
     """The graph of the model."""
-
-    def __init__(self, ground: State, access: Access, timelines: Timelines, notices: Notices) -> None:
-        self._state = ground
-        self._access = access
-        self._timelines = timelines
-        self._notices = notices
 
     def follow(self, source: str, target: str) -> bool:
         """Follow, or request to. Returns whether it is a request."""
@@ -56,8 +49,7 @@ class Relations:
             self._unask(one, other)
         for one, other in ((source, target), (target, source)):
             self._leave_groups(one, other)
-        self._state.blocks[source, target] = self._state.tick()
-        self._state.log_event("block", among(source), source=source, target=target)
+        self._mark("block", self._state.blocks, source, target)
 
     def _leave_groups(self, uid: str, owner: str) -> None:
         mine = [group for group in self._state.groups.values() if group.uid == owner and uid in group.members]
@@ -66,20 +58,15 @@ class Relations:
             self._state.log_event("group_leave", f"group:{group.id}", group=group.id, user=uid)
 
     def unblock(self, source: str, target: str) -> None:
-        self.check(source, target)
-        if self._state.blocks.pop((source, target), None) is not None:
-            self._state.log_event("unblock", among(source), source=source, target=target)
+        self._unmark("unblock", self._state.blocks, source, target)
 
     def mute(self, source: str, target: str) -> None:
         self.check(source, target)
         if (source, target) not in self._state.mutes:
-            self._state.mutes[source, target] = self._state.tick()
-            self._state.log_event("mute", among(source), source=source, target=target)
+            self._mark("mute", self._state.mutes, source, target)
 
     def unmute(self, source: str, target: str) -> None:
-        self.check(source, target)
-        if self._state.mutes.pop((source, target), None) is not None:
-            self._state.log_event("unmute", among(source), source=source, target=target)
+        self._unmark("unmute", self._state.mutes, source, target)
 
     # -- reads
 
@@ -125,6 +112,15 @@ class Relations:
         return {one for one in self.followers(viewer, uid) if one in theirs}
 
     # -- inside
+
+    def _mark(self, kind: str, pairs: Pairs, source: str, target: str) -> None:
+        pairs[source, target] = self._state.tick()
+        self._state.log_event(kind, among(source), source=source, target=target)
+
+    def _unmark(self, kind: str, pairs: Pairs, source: str, target: str) -> None:
+        self.check(source, target)
+        if pairs.pop((source, target), None) is not None:
+            self._state.log_event(kind, among(source), source=source, target=target)
 
     def _known(self, viewer: str, uids: list[str]) -> list[str]:
         return [uid for uid in uids if self._access.knows(viewer, uid)]

@@ -1,6 +1,7 @@
 """The compared part of an answer: all but times and free texts."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 Shape = tuple[Any, ...]
@@ -9,10 +10,15 @@ _STATUS = ("id", "uid", "login", "message", "in_reply_to", "in_reply_to_uid", "o
 _COUNTS = ("likes", "comments", "reposts")
 
 
-def user(raw: bytes) -> Shape:
-    found = json.loads(raw)
-    names = ("id", "login", "name", "bio", "protected", "followers", "following", "posts")
-    return tuple(found[name] for name in names)
+def members(*names: str) -> Callable[[bytes], Shape]:
+    """Return a function that takes these members from an answer."""
+    return lambda raw: tuple(map(json.loads(raw).__getitem__, names))
+
+
+user = members("id", "login", "name", "bio", "protected", "followers", "following", "posts")
+comment = members("id", "uid", "login", "status", "message")
+named_list = members("id", "uid", "name", "private", "members")
+group = members("id", "uid", "name", "kind", "members")
 
 
 def status(raw: bytes) -> Shape:
@@ -27,30 +33,10 @@ def status_of(found: dict[str, Any]) -> Shape:
     return (*own, status_of(found["original"]) if found["original"] is not None else None)
 
 
-def comment(raw: bytes) -> Shape:
-    found = json.loads(raw)
-    return tuple(found[name] for name in ("id", "uid", "login", "status", "message"))
-
-
-def named_list(raw: bytes) -> Shape:
-    found = json.loads(raw)
-    return tuple(found[name] for name in ("id", "uid", "name", "private", "members"))
-
-
-def group(raw: bytes) -> Shape:
-    found = json.loads(raw)
-    return tuple(found[name] for name in ("id", "uid", "name", "kind", "members"))
-
-
 def talk(raw: bytes) -> Shape:
     found = json.loads(raw)
     last = (found.get("last_message") or {}).get("id")
     return found["id"], frozenset(found["people"]), found["name"], last, found["unread"]
-
-
-def message(raw: bytes) -> Shape:
-    found = json.loads(raw)
-    return tuple(found[name] for name in ("id", "talk", "uid", "login", "message"))
 
 
 def notice(raw: bytes) -> Shape:

@@ -1,15 +1,11 @@
 """Direct messages between two or several fixed users."""
 
-from tests.property.model.access import Access
-from tests.property.model.state import Refused, State, Talk, among
+from tests.property.model.noun import Noun
+from tests.property.model.state import Refused, Talk, among
 
 
-class Talks:
+class Talks(Noun):
     """The talks of the model."""
-
-    def __init__(self, ground: State, access: Access) -> None:
-        self._state = ground
-        self._access = access
 
     def check(self, uid: str, others: list[str]) -> None:
         if uid in others:

@@ -1,6 +1,5 @@
 """A walk through a store and the model: each action is done to both."""
 
-import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -163,7 +162,7 @@ async def outcome(ask: Awaitable[T]) -> tuple[T | None, str | None]:
 
 async def run_jobs(store: Store, raw: "redis.Redis") -> None:
     """Run all jobs now. None may fail."""
-    job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random(0))
+    job_workers = JobWorkers(store.job_queue, store.job_runner)
     while make_due(raw, 1000):
         await job_workers.run_until_empty()
     assert job_workers.failed_passes == 0

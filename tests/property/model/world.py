@@ -22,14 +22,15 @@ class World:
         self.access = Access(self.ground)
         self.notices = Notices(self.ground, self.access)
         self.timelines = Timelines(self.ground, self.access)
-        self.people = People(self.ground, self.access)
-        self.relations = Relations(self.ground, self.access, self.timelines, self.notices)
-        self.posts = Posts(self.ground, self.access, self.timelines, self.notices)
-        self.marks = Marks(self.ground, self.access, self.notices)
-        self.comments = Comments(self.ground, self.access, self.notices)
-        self.lists = Lists(self.ground, self.access, self.timelines)
-        self.groups = Groups(self.ground, self.access)
-        self.talks = Talks(self.ground, self.access)
+        parts = (self.ground, self.access, self.timelines, self.notices)
+        self.people = People(*parts)
+        self.relations = Relations(*parts)
+        self.posts = Posts(*parts)
+        self.marks = Marks(*parts)
+        self.comments = Comments(*parts)
+        self.lists = Lists(*parts)
+        self.groups = Groups(*parts)
+        self.talks = Talks(*parts)
 
     def batched(self, verb: str, source: str, target: str) -> tuple[str, str]:
         """The outcome of one action of a batch."""

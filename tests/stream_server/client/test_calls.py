@@ -235,12 +235,6 @@ async def test_a_goodbye_delays_the_next_request_and_no_event() -> None:
     assert len(script.asked) == 1
 
 
-async def test_an_answer_without_json_is_malformed() -> None:
-    async with scripted(Answer([b"<html>"])) as script, Client(script.url, "jwt") as api:
-        with pytest.raises(Malformed):
-            await api.me()
-
-
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":"no"}', b'{"error":{}}', b"\xff"])
 def test_any_error_page_is_a_refusal(body: bytes) -> None:
     refused = parse_refusal(502, "soon", body)

@@ -253,26 +253,3 @@ def test_tail_takes_several_rules(server: Server, tmp_path: Path) -> None:
     printed = [json.loads(line) for line in tail.out.splitlines()]
     assert {message["status"]["message"] for message in printed} == {"ruled tea"}
     assert printed[0]["matched"] == [{"id": "r1", "tag": ""}, {"id": "r2", "tag": "second"}]
-
-
-def test_tail_shows_each_post_once_although_the_server_is_killed(tmp_path: Path) -> None:
-    server = Server(tmp_path / "own").start()
-    try:
-        jwt = token(server, "erin")
-        options = ("--user", "erin", "--firehose", "--since", "-5m", "--json")
-        command = (*COMMAND, "tail", "--data-dir", server.data, *options)
-        with running(*command, folder=tmp_path / "tail", env=environment()) as tail:
-            post(server, jwt, "before")
-            tail.until(lambda: '"before"' in tail.out)
-            server.kill()
-            tail.until(lambda: "connection lost" in tail.err)
-            server.flags = ("--port", server.address.rpartition(":")[2])
-            server.start()
-            post(server, jwt, "after")
-            tail.until(lambda: '"after"' in tail.out, seconds=30)
-            assert tail.interrupt() == 130
-        messages = [json.loads(line)["status"]["message"] for line in tail.out.splitlines()]
-        assert messages == ["before", "after"]
-        server.stop()
-    finally:
-        server.kill()

@@ -9,7 +9,6 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -238,7 +237,7 @@ REDIS = {
 
 async def guarded_write(store: Store) -> None:
     """Write as a server does, after a look at Redis."""
-    guard = WriteGuard(store.state, 0, Random(1))
+    guard = WriteGuard(store.state, 0)
     with suppress(ApiError):
         await guard.check()
     guard.refuse_writes()

@@ -65,29 +65,6 @@ async def test_a_replayed_quote_and_its_notification_have_no_deleted_original(ti
     assert b"secret" not in own.received
 
 
-@pytest.mark.parametrize(
-    "asked", [{"track": "red"}, {"follow": "8"}, {"follow": "7"}, {"sample": "100"}, {"firehose": "true"}]
-)
-async def test_an_uncomment_matches_the_filters_of_its_comment(tiny_buffer: World, asked: dict[str, Any]) -> None:
-    post = tiny_buffer.post("status", uid="7")
-    start = tiny_buffer.hub.head
-    _, live = tiny_buffer.open(user="1", kinds="comment,uncomment,user_update", **asked)
-    _, other = tiny_buffer.open(user="1", kinds="comment,uncomment,post", track="status,end")
-    await tiny_buffer.until_live(2)
-    comment = tiny_buffer.comment("red indeed", "8", post)
-    middle = tiny_buffer.hub.head
-    tiny_buffer.uncomment(comment)
-    await eventually(lambda: live.kinds() == ["hello", "comment", "uncomment"])
-    ids: list[Any] = [message["comment"] for message in live.messages()[1:]]
-    assert ids[0]["id"] == ids[1]["id"]
-    assert ids[1]["deleted"]
-    for since in (start, middle):
-        _, late = tiny_buffer.open(since, user="1", kinds="comment,uncomment", **asked)
-        await late.expect_kinds("hello", "uncomment")
-    await _until_end(tiny_buffer, other)
-    assert other.kinds() == ["hello", "post"]
-
-
 @pytest.mark.parametrize("audience", ["followers:7", "group:91", "users:7,8"])
 async def test_an_uncomment_reaches_the_audience_of_its_comment(tiny_buffer: World, audience: str) -> None:
     """A user who left the group since, and one who came since, get it too: each could be sent the comment."""
@@ -125,26 +102,6 @@ async def test_an_uncomment_reaches_the_audience_of_its_comment(tiny_buffer: Wor
     assert early.kinds()[:2] == ["hello", "uncomment"]
 
 
-async def test_an_uncomment_comes_without_a_status_that_is_hidden_by_then(tiny_buffer: World) -> None:
-    post = tiny_buffer.post("secret words", uid="7")
-    comment = tiny_buffer.comment("red indeed", "8", post)
-    tiny_buffer.graphs["2"] = Graph(blocks={"99": 1})
-    tiny_buffer.graphs["3"] = Graph(following={"7": 1})
-    streams = [tiny_buffer.open(user=uid, track="red", kinds=KINDS)[1] for uid in ("1", "2", "3")]
-    streams.append(tiny_buffer.open(user="1", firehose="true", kinds=KINDS)[1])
-    await tiny_buffer.until_live(4)
-    tiny_buffer.publish("protect", user=user_json("7"))
-    tiny_buffer.uncomment(comment)
-    start = comment.position
-    streams += [tiny_buffer.open(start, user=uid, track="red", kinds=KINDS)[1] for uid in ("1", "2", "3")]
-    streams.append(tiny_buffer.open(start, user="1", firehose="true", kinds=KINDS)[1])
-    await _until_end(tiny_buffer, *streams)
-    for number, socket in enumerate(streams):
-        follower = number % 4 == 2
-        assert socket.kinds()[-2:] == ["uncomment", "post"], number
-        assert (b"secret" in socket.received) == follower, number
-
-
 async def test_an_uncomment_reaches_a_stream_that_has_unfollowed_the_author_since(world: World) -> None:
     post = world.post("status", uid="7")
     _, me = world.open(user="1", following={"8"}, follow="@me", kinds=KINDS)
@@ -158,34 +115,3 @@ async def test_an_uncomment_reaches_a_stream_that_has_unfollowed_the_author_sinc
     await _until_end(world, me, new)
     assert me.kinds() == ["hello", "comment", "uncomment", "post"]
     assert new.kinds() == ["hello", "post"]
-
-
-@pytest.mark.parametrize("asked", [{"track": "red"}, {"follow": "7"}, {"follow": "@me"}, {"firehose": "true"}, {}])
-async def test_a_replay_hides_earlier_posts_of_a_suspended_user(tiny_buffer: World, asked: dict[str, Any]) -> None:
-    """Deletes pass. After the reinstatement a replay shows the posts again."""
-    world, start = tiny_buffer, tiny_buffer.hub.head
-    post, gone = world.post("red secret", uid="7"), world.post("red gone", uid="7")
-    world.publish("like", source=user_json("8"), status=_inner(post))
-    world.comment("red secret too", "7", world.post("status", uid="9"))
-    world.publish("notification", "users:1", notification={"id": "9", "kind": "follow", "source": user_json("7")})
-    world.delete(gone)
-    world.publish("suspend", "-", uid="7")
-    world.graphs["1"] = Graph(following={"7": 1, "8": 1})
-
-    def opened() -> Socket:
-        if not asked:
-            return world.open_user_stream("1", start)[1]
-        following = {"7", "8"} if asked.get("follow") == "@me" else None
-        return world.open(start, user="1", following=following, kinds=KINDS, **asked)[1]
-
-    hidden = opened()
-    await world.until_live()
-    world.publish("reinstate", "-", uid="7")
-    shown = opened()
-    world.post("red last", uid="7")
-    for socket in (hidden, shown):
-        await socket.expect_last_text("red last")
-    assert b"secret" not in hidden.received
-    assert f"-{_inner(gone)['id']}" in hidden.texts()
-    assert "notification" not in hidden.kinds()
-    assert b"red secret" in shown.received

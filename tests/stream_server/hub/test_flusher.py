@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -154,3 +155,82 @@ async def test_an_error_while_sending_heartbeats_costs_one_heartbeat(
     await eventually(lambda: "heartbeat" in socket.kinds(), what="a heartbeat")
     assert [type(error) for error in errors] == [ZeroDivisionError]
     short_deadlines.hub.stop(lambda: TOO_SLOW)
+
+
+async def test_the_only_client_of_a_group_gets_the_last_entry_of_a_read_at_once(large_buffer: World) -> None:
+    stream, socket = large_buffer.open(track="word")
+    shared = [large_buffer.open(track="word,other")[1] for _ in range(2)]
+    explained = large_buffer.open(track="word", explain=True)[1]
+    large_buffer.is_last = True
+    large_buffer.post("word 1")
+    assert socket.texts() == ["word 1"]
+    assert (stream.delivered, large_buffer.hub.live.flusher.times.delivered) == (1, 1)
+    assert [other.texts() for other in (*shared, explained)] == [[]] * 3
+    for other in (*shared, explained):
+        await other.expect_texts("word 1")
+    assert large_buffer.hub.live.flusher.times.delivered == 4
+
+
+async def test_entries_of_one_read_share_a_write(large_buffer: World) -> None:
+    _, socket = large_buffer.open(track="word")
+    large_buffer.post("word 1")
+    large_buffer.is_last = True
+    large_buffer.post("word 2")
+    await socket.expect_texts("word 1", "word 2")
+    assert socket.writes == 2  # the first is its hello
+
+
+async def test_an_entry_waits_behind_a_flush_that_is_not_due(large_buffer: World) -> None:
+    _, socket = large_buffer.open(track="word")
+    large_buffer.is_last = True
+    pause = large_buffer.hub.live.flusher.pause
+    pause.next_flush_at = perf_counter() + 0.05
+    large_buffer.post("word 1")
+    large_buffer.post("word 2")
+    assert socket.texts() == []
+    await socket.expect_texts("word 1", "word 2")
+    assert socket.writes == 2
+
+
+async def test_more_clients_than_one_slice_has_wait_for_the_flush(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    monkeypatch.setattr(flusher, "MAX_SLICE_WRITES", 2)
+    sockets = [large_buffer.open(track=f"word,other{number}")[1] for number in range(3)]
+    large_buffer.is_last = True
+    large_buffer.post("word 1")
+    assert [socket.texts() for socket in sockets] == [[]] * 3
+    for socket in sockets:
+        await socket.expect_texts("word 1")
+
+
+async def test_a_client_without_room_catches_up_in_order(tiny_buffer: World) -> None:
+    _, slow = tiny_buffer.open(track="word,slow")
+    _, quick = tiny_buffer.open(track="word")
+    tiny_buffer.is_last = True
+    slow.block()
+    said = [f"word {number} {'x' * 100}" for number in range(4)]
+    for text in said:
+        tiny_buffer.post(text)
+        await quick.expect_last_text(text)
+    assert tiny_buffer.hub.counters.slow_demotions == 1
+    slow.unblock()
+    await slow.expect_texts(*said)
+    await quick.expect_texts(*said)
+
+
+async def test_a_closed_transport_costs_the_other_clients_nothing(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    gone, closed = large_buffer.open(track="word,closed")
+    _, socket = large_buffer.open(track="word")
+
+    def refuse(_: bytes) -> None:
+        raise RuntimeError("the transport is closed")
+
+    monkeypatch.setattr(gone, "write", refuse)
+    large_buffer.is_last = True
+    large_buffer.post("word 1")
+    assert socket.texts() == ["word 1"]
+    await closed.expect_texts("word 1")  # it catches up by its sink, which works here
+    assert large_buffer.hub.counters.slow_demotions == 1

@@ -32,19 +32,6 @@ async def test_clients_with_equal_filters_share_one_group(world: World) -> None:
     await eventually(lambda: first.texts() == second.texts() == ["b and a"])
 
 
-async def test_a_replayed_repost_has_no_deleted_original(world: World) -> None:
-    secret = world.post("secret word")
-    kept = world.post("kept word")
-    world.post("", original=secret)
-    world.post("", original=kept)
-    world.delete(secret)
-    _, socket = world.open(LOG_START, track="word")
-    await eventually(lambda: socket.kinds() == ["hello", "post", "post", "post", "delete"])
-    assert b"secret" not in socket.received
-    assert socket.received.count(b'"original":null') == 1
-    assert socket.received.count(b"kept word") == 2
-
-
 async def test_a_stop_sends_the_waiting_frames_and_then_goodbye(world: World) -> None:
     streams = [world.open(firehose="true") for _ in range(5)]
     await world.until_live(5)

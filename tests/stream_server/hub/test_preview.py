@@ -15,7 +15,7 @@ from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS
 from stream_server.hub.messages import ROLLED_BACK
 from stream_server.hub.poll import PreviewResult, RulePreview
 from stream_server.web.streaming.framing import NDJSON, select_framing
-from tests.stream_server.hub.world import REGISTRY, Graph, World
+from tests.stream_server.hub.world import REGISTRY, World
 
 
 @pytest.fixture(autouse=True)
@@ -63,18 +63,6 @@ async def test_a_preview_that_would_wait_too_long_is_refused(world: World, monke
     for _ in range(MAX_CONCURRENT_PREVIEWS):
         world.hub.preview_slots.release()
     assert (await preview_tea(world)).is_complete
-
-
-async def test_a_preview_omits_hidden_and_deleted_posts(world: World) -> None:
-    world.graphs["1"] = Graph(blocks={"8": 1})
-    world.post("tea of the blocked", uid="8")
-    world.delete(world.post("tea that is gone"))
-    world.publish("protect", user={"id": "7"})
-    world.post("tea for friends", audience="followers:7")
-    world.post("tea", uid="9")
-    assert example_texts(await preview_tea(world)) == ["tea"]
-    world.publish("unprotect", user={"id": "7"})
-    assert example_texts(await preview_tea(world)) == ["tea for friends", "tea"]
 
 
 @pytest.mark.parametrize("ring_entries", [0, 1, MAX_PAGE_ENTRIES + 10, 3 * MAX_PAGE_ENTRIES])

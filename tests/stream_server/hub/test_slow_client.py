@@ -159,18 +159,6 @@ async def test_a_filter_that_raises_stops_no_other_filter_and_no_other_client(
     assert world.hub.counters.filter_failures + world.hub.catchup_reader.failures > 0
 
 
-async def test_a_poll_returns_at_the_first_match_only(world: World) -> None:
-    ask = world.request(track="yes")
-    poll = world.poll(ask)
-    world.post("no")
-    world.post("yes 1")
-    polled = await poll.run(5)
-    assert len(polled.items) == 1
-    assert polled.position == world.hub.head
-    again = await world.poll(ask._replace(position=polled.position)).run(0.05)
-    assert (again.items, again.position, again.has_more) == ([], world.hub.head, False)
-
-
 async def test_decoded_entries_are_dropped_after_two_heartbeats(world: World) -> None:
     _, socket = world.open(firehose="true")
     await world.until_live()

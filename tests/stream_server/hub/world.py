@@ -191,7 +191,7 @@ class PackedSocket(Socket):
 
 
 class World:
-    """One hub, its log, and a manual clock."""
+    """One hub, its log, and a manual clock. ``is_last`` is what the hub is told of each entry (`Hub.publish`)."""
 
     def __init__(self, limits: HubLimits = LIMITS) -> None:
         self.log = Log()
@@ -206,6 +206,7 @@ class World:
             parse_rule=read_rule_later,
         )
         self.streams: list[StreamSession] = []
+        self.is_last = False
         self._requests = 0
 
     def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC_AUDIENCE) -> Entry:
@@ -365,7 +366,7 @@ class World:
     def _append(self, position: Position, kind: str, body: object, audience: str = PUBLIC_AUDIENCE) -> Entry:
         entry = Entry(position, kind, audience, json.dumps(body).encode())
         self.log.entries.append(entry)
-        self.hub.publish(entry)
+        self.hub.publish(entry, is_last=self.is_last)
         return entry
 
 

@@ -140,15 +140,6 @@ async def test_a_second_server_on_the_data_folder_is_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.extended
-async def test_a_restart_right_after_kill_9_waits_for_the_old_redis(tmp_path: Path, binary: Path) -> None:
-    async with redis_of_another_process(tmp_path, binary) as holder:
-        write(await holder.hear("url"), "a")
-        holder.kill()
-        async with started_redis(tmp_path, binary=binary) as next_one:
-            assert read_log(next_one.url) == ["a"]
-
-
-@pytest.mark.extended
 async def test_a_redis_that_outlives_its_server_keeps_its_folder_locked(tmp_path: Path) -> None:
     binary = find_redis_binary().path
     stubborn = tmp_path / "redis-server"  # a shell before Redis: the signal to end stops at the shell

@@ -247,20 +247,6 @@ def test_any_other_text_is_an_invalid_token(text: str) -> None:
     assert refusal(TokenAuthority(config()), text + "!") == "invalid_token"
 
 
-@given(st.integers(0, 400), st.integers(1, 255))
-def test_a_token_with_a_changed_byte_is_refused(place: int, change: int) -> None:
-    """Some changed padding bits decode to the very same token."""
-    auth = TokenAuthority(config())
-    made = token(payload())
-    place %= len(made)
-    changed = made[:place] + chr(ord(made[place]) ^ change) + made[place + 1 :]
-    try:
-        claims = auth.verify(changed, NOW)
-    except Unauthorized:
-        return
-    assert claims == auth.verify(made, NOW)
-
-
 def jwk(key: Any, **members: Any) -> dict[str, Any]:
     """Return a public key as a key set has it."""
     made: dict[str, Any] = jwt.get_algorithm_by_name("ES256").to_jwk(key.public_key(), as_dict=True)

@@ -1,6 +1,5 @@
 """Jobs in tests: make them due, run them to the end, compare the timelines, interrupt a process."""
 
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ ROUNDS = 20
 
 
 def job_workers(store: Store) -> JobWorkers:
-    return JobWorkers(store.job_queue, store.job_runner, random.Random(1))
+    return JobWorkers(store.job_queue, store.job_runner)
 
 
 def make_due(raw: Any) -> int:

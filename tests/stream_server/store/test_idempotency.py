@@ -1,9 +1,5 @@
 """Idempotency keys, and writes to a Redis that is down, frozen, or loses answers."""
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any
-
 import redis
 
 from stream_server.events.position import LOG_START
@@ -13,7 +9,6 @@ from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.redis.cutting_proxy import CuttingProxy
-from tests.waiting import eventually
 
 
 async def test_two_users_may_use_the_same_key(store: Store, people: People) -> None:
@@ -54,28 +49,3 @@ async def test_a_retried_batch_follows_each_user_once(store: Store, redis_server
     assert outcomes == [(uid, "followed") for uid in others]
     assert (await people.me(ann))["following"] == 39
     assert [entry.kind for entry in await store.log.read(LOG_START, 100)] == ["follow", "notification"] * 39
-
-
-async def test_the_answer_of_a_cancelled_write_is_never_read_as_another(
-    redis_server: RedisProcess, store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    ann = await people.user("Ann")
-    redis_server.pause()
-    try:
-        hasty = await _sent(people.status(ann, "hasty"))
-        hasty.cancel()
-        await asyncio.gather(hasty, return_exceptions=True)
-        patient = await _sent(people.status(ann, "patient"))
-    finally:
-        redis_server.resume()
-    assert (await patient)["message"] == "patient"
-    await eventually(lambda: raw.xlen("{core}:log") == 2, what="what was given up had been sent all the same")
-
-
-async def _sent(write: Coroutine[Any, Any, dict[str, Any]]) -> asyncio.Task[dict[str, Any]]:
-    """Start a write while Redis is silent, and let it send its commands."""
-    task = asyncio.create_task(write)
-    for _ in range(50):
-        await asyncio.sleep(0)  # no answer comes, so only iterations of the loop count
-    assert not task.done()
-    return task

@@ -190,7 +190,7 @@ async def test_a_full_redis_serves_reads(redis_url: str, raw: Any) -> None:
         assert len(await statuses.show(sight, [status.encode()], Visibility.VISIBLE)) == 1
         assert len(items_of(await store.timelines.read_home(bob, PageRequest()))) == 1
         assert len(items_of(await store.follows.list_followers(bob, ann, PageRequest()))) == 1
-        assert await store.likes.has_liked(ann, status, bob)
+        assert await store.likes.has_liked(bob, status)
         assert (await store.notifications.list_with_unread_count(ann, PageRequest()))[1] == 2
         assert (await store.relations.get_relationship(bob, bob, ann)).following
         assert await store.rules.get_all(ann) == ([], await store.log.head())

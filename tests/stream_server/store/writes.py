@@ -59,9 +59,7 @@ class Scene:
         await store.likes.like(self.bob, self.done, new_key())
         await store.favorites.add(self.bob, self.done, new_key())
         self.comment = _id(await store.comments.create(self.bob, self.done, "@u0 well", new_key()))
-        made, _ = await store.reports.create(
-            self.carl, status=self.fresh, reason="spam", note="", idempotency_key=new_key()
-        )
+        made, _ = await store.reports.create(self.carl, "spam", None, self.fresh, "", new_key())
         self.report = _id(made)
         self.notice = ids(await store.notifications.list_notifications(self.ann, PageRequest()))[0]
 
@@ -142,9 +140,7 @@ WRITES: dict[str, Write] = {
     "talk_mark_read": Write(lambda s, x, r: s.talks.mark_read(x.ann, x.talk, x.message, r), 0),
     "saved_rules_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
     "saved_rules_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
-    "report_create": Write(
-        lambda s, x, r: s.reports.create(x.bob, status=x.done, reason="spam", note="", idempotency_key=r), 0
-    ),
+    "report_create": Write(lambda s, x, r: s.reports.create(x.bob, "spam", None, x.done, "", r), 0),
     "report_decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, ReportOutcome.REMOVED, "", r), 1),
     "suspension_change": Write(lambda s, x, r: s.suspensions.suspend(x.root, x.bob, r), 1),
     "reinstate": Write(lambda s, x, r: s.suspensions.reinstate(x.root, x.gus, r), 1),

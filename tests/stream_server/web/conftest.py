@@ -69,7 +69,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, 0.0)  # hears no log
-    app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0, random.Random(1)), {}
+    app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0), {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[app_keys.CONSOLE_FILES] = load_console()
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())

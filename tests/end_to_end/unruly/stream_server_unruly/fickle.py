@@ -3,23 +3,15 @@
 import os
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from filters.base import Filter, Role
 from filters.event import Event
 from filters.index_keys import IndexTerms, Key
 
-UNSOUND: dict[str, Any] = {
-    "number": 7,
-    "nan": IndexTerms((), boxes=[(float("nan"), 0.0, 1.0, 1.0)]),
-    "numbers": IndexTerms((), [frozenset({7})]),  # type: ignore[arg-type]  # no text
-    "mixed": IndexTerms([frozenset({"tea", 7})]),  # type: ignore[arg-type]  # no text
-    "live": IndexTerms((), (), [7]),  # type: ignore[list-item]  # no text
-}
-
 
 class Fickle(Filter):
-    """``HOW`` is ``proofs`` or ``hints`` (the kind of clauses that the word gives), or a key of :data:`UNSOUND`."""
+    """``HOW`` is ``proofs`` or ``hints``, the kind of clauses that the word gives."""
 
     name: ClassVar[str] = "fickle"
     role: ClassVar[Role] = "combinable"
@@ -42,9 +34,7 @@ class Fickle(Filter):
     def candidate_keys(self) -> frozenset[Key]:
         return self._words()
 
-    def index_terms(self) -> Any:
-        if self.how in UNSOUND:
-            return UNSOUND[self.how]
+    def index_terms(self) -> IndexTerms:
         return IndexTerms([self._words()]) if self.how == "proofs" else IndexTerms((), [self._words()])
 
     def matches(self, event: Event) -> bool:

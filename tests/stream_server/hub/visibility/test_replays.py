@@ -1,7 +1,6 @@
 """Replays and polls go by today's permissions, and tell what became hidden as live streams do."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -38,28 +37,6 @@ async def replayed_kinds(world: World, since: Position, **asked: Any) -> list[ob
     return socket.kinds()[1:]
 
 
-@pytest.mark.parametrize("asked", FILTERS)
-async def test_what_was_written_under_protection_is_shown_after_it_and_its_delete_too(
-    tiny_buffer: World, asked: Asked
-) -> None:
-    world, asked = tiny_buffer, asked | {"kinds": KINDS}
-    world.publish("protect", user=user_json("7"))
-    start = world.hub.head
-    post = world.post("red secret", uid="7", audience="followers:7")
-    world.comment("red indeed", "8", post, "followers:7")
-    world.publish("like", "followers:7", source=user_json("8"), status=json.loads(post.wire)["status"])
-    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == []
-    world.publish("unprotect", user=user_json("7"))
-    end = world.hub.head
-    shown = {"track": ["post", "comment"], "sample": ["post", "comment", "like"]}
-    expected = shown.get(next(iter(asked)), ["post", "comment", "like", "unprotect"])
-    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == expected
-    _, live = world.open(end, **asked)
-    world.delete(post, "public")
-    await live.expect_kinds("hello", "delete")
-    assert await replayed_kinds(world, end, **asked) == kinds_of(await polled(world, end, **asked)) == ["delete"]
-
-
 @pytest.mark.parametrize("ended", ["7", "8", "7,8"])
 async def test_a_reaction_between_protected_users_is_shown_when_neither_is_protected(world: World, ended: str) -> None:
     for uid in ("7", "8"):
@@ -78,24 +55,6 @@ async def test_a_reaction_between_protected_users_is_shown_when_neither_is_prote
     _, own = world.open_user_stream("8", start)
     await world.until_live(6)
     assert own.kinds().count("comment") == 1
-
-
-@pytest.mark.parametrize("asked", [{"follow": "7"}, {"firehose": "true"}])
-@pytest.mark.parametrize("relations", [Graph(), Graph(mutes={"9": 1})])
-async def test_the_begin_and_end_of_a_protection_reach_polls_that_wait_and_replays(
-    world: World, asked: Asked, relations: Graph
-) -> None:
-    """The user may be protected when they are read, and the client be a stranger."""
-    asked |= {"kinds": "protect,unprotect"}
-    world.graphs["1"] = relations
-    start = world.hub.head
-    for kind in ("protect", "unprotect", "protect"):
-        poll = asyncio.create_task(world.poll(world.request(None, **asked)).run(30))
-        await world.until_live()
-        world.publish(kind, user=user_json("7"))
-        assert kinds_of(await poll) == [kind]
-    expected = ["protect", "unprotect", "protect"]
-    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == expected
 
 
 async def test_the_own_unfollow_of_a_protected_user_reaches_polls_that_wait_and_replays(world: World) -> None:
@@ -198,23 +157,3 @@ async def test_a_delete_from_before_a_follow_is_not_sent(world: World) -> None:
         else:
             world.graphs["1"].head = world.hub.head
         assert kinds_of(await polled(world, LOG_START, track="red")) == []
-
-
-@pytest.mark.parametrize("asked", FILTERS)
-async def test_a_quote_of_a_user_who_is_protected_now_comes_without_its_original(
-    tiny_buffer: World, asked: Asked
-) -> None:
-    """Also on a firehose and a sample. A repost without words does not come, and their deletes do."""
-    world, start = tiny_buffer, tiny_buffer.hub.head
-    original = world.post("secret", uid="7")
-    quote, repost = world.post("red quote", "8", original), world.post("", "8", original)
-    end = world.hub.head
-    world.publish("protect", user=user_json("7"))
-    if asked != {"follow": "7"}:
-        answer = await polled(world, start, **asked)
-        (shown,) = deliveries(answer)
-        status = json.loads(shown.entry.wire)["status"]
-        assert (status["message"], status["original"]) == ("red quote", None)
-    for post in (quote, repost):
-        world.delete(post)
-    assert kinds_of(await polled(world, end, firehose="true")) == ["delete", "delete"]

@@ -126,33 +126,6 @@ async def test_of_ingested_posts_only_those_with_silent_homes_wait(scene: Scene)
     assert scene.homes_with(waits) == {uids[0], uids[2]}
 
 
-async def test_a_timeline_of_another_type_gets_a_job_of_its_own(scene: Scene, redis_server: RedisProcess) -> None:
-    await scene.begin(followers=2)
-    scene.derived.silent.clear()
-    with redis_server.client() as homes:
-        homes.select(DERIVED_DATABASE)
-        homes.set(keys.home_timeline(scene.away), "no set")
-        await scene.post()
-        assert scene.truth.zrange(DUE, 0, -1) == [f"refill-home-{scene.away}".encode()]
-        homes.delete(keys.home_timeline(scene.away))
-    await drain(scene.store, scene.truth)
-
-
-async def test_parked_jobs_go_on_when_a_server_is_back(scene: Scene) -> None:
-    await scene.begin(followers=2)
-    status = await scene.post()
-    workers = job_workers(scene.store)
-    await scene.park()
-    await workers.unpark_after_outage()
-    assert len(await scene.store.job_queue.list_parked()) == 1
-    scene.derived.come_back()
-    await workers.unpark_after_outage()
-    assert await scene.store.job_queue.list_parked() == []
-    await drain(scene.store, scene.truth)
-    assert scene.homes_with(status) == scene.everybody
-    assert await scene.store.repair.run(fix=False) == []
-
-
 async def test_a_returned_server_gets_its_statuses_although_another_is_away(scene: Scene) -> None:
     await scene.begin(followers=3 * PAGE)
     back, gone = scene.away, scene.followers[-1]

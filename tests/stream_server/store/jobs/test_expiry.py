@@ -6,7 +6,6 @@ import gzip
 import json
 import logging
 import os
-import random
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,7 +48,7 @@ class Scene:
         opened = StatusArchive(str(self.folder)) if archive else None
         if opened is not None:
             self.archives.append(opened)
-        made = ExpiryLoop(self.store.expiry, DAYS, opened, random.Random(1))
+        made = ExpiryLoop(self.store.expiry, DAYS, opened)
         made.page_pause_seconds = 0
         return made
 
@@ -361,9 +360,7 @@ async def test_the_service_of_a_server_runs_rounds_by_its_settings(scene: Scene)
     status = (await scene.people.status(ada, "for a moment"))["id"]
     await scene.end_of_old()
     settings = config.load({"status_max_days": 1e-8, "status_archive_dir": str(scene.folder)}, {})
-    service = make_expiry_loop(
-        scene.store.expiry, settings.status_max_days, settings.status_archive_dir, random.Random(1)
-    )
+    service = make_expiry_loop(scene.store.expiry, settings.status_max_days, settings.status_archive_dir)
     running = asyncio.create_task(service.run())
     try:
         await eventually(lambda: service.left == 1)

@@ -7,7 +7,6 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING, ClaimedJob, PassResult
-from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import (
     BY_JOBS,
@@ -129,7 +128,7 @@ async def test_job_workers_survive_an_unavailable_redis(store: Store, people: Pe
         return await exchange(commands, timeout_seconds)
 
     store._redis.run_pipeline = exchanging  # type: ignore[method-assign]  # what the test is for
-    working = JobWorkers(store.job_queue, store.job_runner, job_workers(store)._random)
+    working = job_workers(store)
     running = asyncio.create_task(working.run(1))
     await eventually(lambda: asked >= 3)
     away = False

@@ -1,7 +1,6 @@
 """Repair: each fault is found, reported and fixed once, and a correct store has no findings."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -147,7 +146,7 @@ async def test_one_process_gets_the_repair_lock(store: Store) -> None:
 
 async def test_the_repair_loop_fixes_counts_and_logs(world: World, raw: Any, caplog: pytest.LogCaptureFixture) -> None:
     world.damage("HSET", "{core}:user:" + world.ada, "followers", 7)
-    repair_loop = RepairLoop(world.store.repair, random.Random(1))
+    repair_loop = RepairLoop(world.store.repair)
     running = asyncio.create_task(repair_loop.run(0.1))
     await eventually(lambda: raw.hget("{core}:user:" + world.ada, "followers") == b"2")
     await eventually(lambda: repair_loop.findings == 1)

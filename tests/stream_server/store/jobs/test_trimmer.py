@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -45,7 +44,7 @@ async def trimming(
     store = Store(server.url, timeout_seconds=timeout_seconds)
     with store.allow_slow_replies(PATIENCE):  # as the server starts: a busy machine needs time to load the scripts
         await store.open()
-    made = LogTrimmer(store.retention, bounds, random.Random(1))
+    made = LogTrimmer(store.retention, bounds)
     running = asyncio.create_task(made.run())
     try:
         yield made

@@ -11,10 +11,9 @@ from stream_server.store.redis.cluster_topology import (
     MAX_ASKED_NODES,
     CoreOwnerGuide,
     CoreReplicaGuide,
-    NotACluster,
 )
 from stream_server.store.redis.connecting import HostPort
-from tests.stream_server.store.redis.scripted_cluster import PLAIN, Member, ScriptedNodes, at, shard
+from tests.stream_server.store.redis.scripted_cluster import Member, ScriptedNodes, at, shard
 from tests.waiting import eventually
 
 OLD, NEW = shard("a", 7001, epoch=4), shard("b", 7002, epoch=5)
@@ -118,17 +117,6 @@ async def test_the_table_stays_if_no_node_answers() -> None:
         await topology.refresh()
     topology.request_refresh()
     await eventually(lambda: len(nodes.asked) >= 6, what="a quiet refresh")
-    assert topology.core_owner == at(7002)
-    await topology.close()
-
-
-async def test_a_redis_without_a_cluster_is_told_apart() -> None:
-    nodes = ScriptedNodes(p7001=PLAIN, p7002=PLAIN)
-    topology = nodes.topology()
-    with pytest.raises(NotACluster):
-        await topology.refresh()
-    nodes.views[7002] = NEW  # one wrong address among right ones
-    await topology.refresh()
     assert topology.core_owner == at(7002)
     await topology.close()
 

@@ -136,7 +136,7 @@ async def test_a_dead_shard_fails_its_own_users_only_and_nothing_is_missing_late
     dead, router = cluster.primaries()[1], router_of(store)
     lost = [reader for reader in readers if _owner(cluster, reader) is dead]
     alive = [reader for reader in readers if reader not in lost]
-    cluster.kill(dead)
+    dead.kill()
     posted.append((await people.status(author))["id"])
     await eventually(lambda: router.unreachable_nodes == [("127.0.0.1", dead.port)])
     posted.append((await people.status(author))["id"])
@@ -169,7 +169,7 @@ async def test_a_replica_takes_the_place_of_a_dead_shard(store: Store, cluster: 
     posted.append((await people.status(author))["id"])
     await drain(store, cluster)
     await eventually(lambda: _has_all_homes(replica, cluster, dead, readers), what="a replica with the homes")
-    cluster.kill(dead)
+    dead.kill()
 
     async def is_back() -> bool:
         posted.append((await people.status(author))["id"])
@@ -183,7 +183,7 @@ async def test_a_replica_takes_the_place_of_a_dead_shard(store: Store, cluster: 
         assert _home(cluster, reader) == posted
     assert {_owner(cluster, reader) for reader in readers} >= {replica}
     assert await store.repair.run(fix=False) == []
-    await asyncio.to_thread(cluster.start_again, dead)
+    await asyncio.to_thread(dead.start)
     await asyncio.to_thread(cluster.agreed)
 
 
@@ -215,7 +215,7 @@ async def _run_jobs_for_a_while(store: Store, cluster: PrivateCluster) -> None:
 async def _return(store: Store, cluster: PrivateCluster, dead: Node) -> None:
     """Start a shard again, and let the job workers notice it."""
     workers = job_workers(store)
-    await asyncio.to_thread(cluster.start_again, dead)
+    await asyncio.to_thread(dead.start)
     await asyncio.to_thread(cluster.agreed)
     await eventually(lambda: not router_of(store).unreachable_nodes)
     await workers.unpark_after_outage()

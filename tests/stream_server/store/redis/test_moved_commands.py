@@ -22,7 +22,6 @@ MOVED = MovedError("10092 10.0.0.2:7001", status_code="MOVED")
 UNNAMED = MovedError("10092 :7001", status_code="MOVED")
 NO_PRIMARY = ResponseError("WAIT cannot be used with replica instances.")
 FIRST, SECOND, WAIT = ("SET", "{core}:a", "1"), ("SET", "{core}:b", "2"), ("WAIT", 1, 100)
-MADE = [b"0", b"1-0 1"]
 
 
 class Cluster:

@@ -14,9 +14,7 @@ from stream_server.store.redis import pipelined_connection
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import MAX_CONNECTIONS, Lane
 from stream_server.store.redis.pipelined_connection import PipelinedConnection
-from stream_server.store.redis.scripts import Scripts, SizeLimits
 from tests.redis_process import RedisProcess, newest
-from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.jumping_clock import JumpingClock
 from tests.stream_server.store.redis.puppet_redis import PuppetRedis
 from tests.stream_server.store.redis.scripted_redis import SILENCE, ScriptedRedis
@@ -181,19 +179,6 @@ async def test_commands_beyond_the_bound_of_the_buffer_are_refused_at_once(
     with pytest.raises(Unavailable):
         await _echo(client, "x" * 1000)
     assert len(puppet.seen) == 9
-
-
-async def test_waiting_for_replicas_delays_no_other_call() -> None:
-    made = b"*2\r\n:0\r\n$5\r\n1-0 1\r\n"
-    async with ScriptedRedis(EVALSHA=[made], WAIT=[SILENCE], GET=[b"+here\r\n"], SET=[b"+OK\r\n"]) as redis:
-        client = RedisClient(redis.url, PATIENCE)
-        waiting = asyncio.create_task(Scripts(client, SizeLimits(), 1).write("like", new_key()))
-        await eventually(lambda: redis.count("WAIT") == 1, what="a write that waits")
-        assert await client.execute(("GET", "k")) == [b"here"]
-        assert await client.execute_write(("SET", "k", "v")) == [b"OK"]
-        assert (await Scripts(client, SizeLimits()).write("like", new_key())).value == b"1-0 1"
-        waiting.cancel()
-        await client.close()
 
 
 async def test_a_crowd_of_reads_delays_no_write() -> None:

@@ -99,31 +99,9 @@ async def test_a_partly_forbidden_write_has_an_unknown_outcome(trouble: Trouble)
     assert entries(trouble.server) == 1
 
 
-async def test_killed_connections_of_a_waiting_write_have_an_unknown_outcome(trouble: Trouble) -> None:
-    request = IdempotencyKey.from_client(trouble.author, "key", b"payload")
-    run(trouble.server, "CLIENT", "PAUSE", "600000", "WRITE")
-    writing = asyncio.create_task(trouble.post(request))
-    for _ in range(2):
-        await eventually(lambda: _killed(trouble.server), what="a write that waits, killed")
-    with pytest.raises(OutcomeUnknown):
-        await writing
-    assert entries(trouble.server) == 0
-    run(trouble.server, "CLIENT", "UNPAUSE")
-    made = await trouble.post(request)
-    assert await trouble.post(request) == made
-    assert entries(trouble.server) == 1
-
-
 def _busy(server: RedisProcess) -> bool:
     try:
         run(server, "PING")
     except redis.ResponseError as error:
         return "BUSY" in str(error)
     return False
-
-
-def _killed(server: RedisProcess) -> bool:
-    """Kill the connections that wait for a script. Returns whether there was one."""
-    with server.client() as client:
-        waiting = [each["id"] for each in client.client_list() if each["cmd"] == "evalsha" and "b" in each["flags"]]
-        return any(client.client_kill_filter(_id=each) for each in waiting)

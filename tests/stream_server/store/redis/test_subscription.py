@@ -66,6 +66,19 @@ async def test_one_read_is_handed_over_at_once_and_in_order(subscription: Subscr
     listening.cancel()
 
 
+async def test_the_last_message_of_a_read_is_known(subscription: Subscription, raw: "redis.Redis") -> None:
+    seen: list[tuple[bytes, bool]] = []
+    _publish(raw, "kept 1", "kept 2")
+    listening = asyncio.create_task(subscription.deliver(lambda m: seen.append((m, subscription.has_more()))))
+    await eventually(lambda: len(seen) == 2)
+    _publish(raw, "a", "b", "c")
+    await eventually(lambda: len(seen) == 5)
+    _publish(raw, "d")
+    await eventually(lambda: len(seen) == 6)
+    assert [has_more for _, has_more in seen] == [True, False, True, True, False, False]
+    listening.cancel()
+
+
 async def test_messages_before_the_listener_are_kept(subscription: Subscription, raw: "redis.Redis") -> None:
     _publish(raw, "a", "b")
     listener = Listener()

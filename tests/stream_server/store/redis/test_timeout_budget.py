@@ -2,21 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 
 import pytest
 
 from stream_server.errors import Conflict, OutcomeUnknown, Unavailable
-from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.lanes import Lane
 from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
-from stream_server.store.social.statuses import StatusDraft
-from stream_server.store.store import Store
-from tests.redis_process import RedisProcess
-from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.budgets import budget
-from tests.stream_server.store.redis.jumping_clock import FarRedis, JumpingClock
+from tests.stream_server.store.redis.jumping_clock import JumpingClock
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, ScriptedRedis
 from tests.waiting import PATIENCE
 
@@ -86,41 +81,6 @@ async def test_a_write_attempt_gets_a_share_of_the_remaining_budget(
     assert given == [pytest.approx(PATIENCE * left * share)]
 
 
-FAR_SECONDS = 0.84
-"""Seconds for one answer. Two reads and a write take 2.52 s; the first timelines exceed the 3 s."""
-
-FAR_TIMEOUT_SECONDS = 3.0
-
-
-async def test_a_slow_redis_still_takes_writes(redis_server: RedisProcess, redis_url: str) -> None:
-    """Each request gives up its last step, and keeps the connection for the late answer.
-
-    A connection per abandoned step would exhaust Redis.
-    """
-
-    async def post(number: int, reads: int) -> bytes:
-        with budget(FAR_TIMEOUT_SECONDS):
-            for _ in range(reads):
-                await store.ping()
-            return await store.statuses.create(
-                ann, StatusDraft(message="x"), IdempotencyKey.from_client(ann, f"key {number}", b"")
-            )
-
-    async with FarRedis(redis_server.socket) as far, AsyncExitStack() as stack:
-        store = Store(far.url, timeout_seconds=FAR_TIMEOUT_SECONDS)
-        stack.push_async_callback(store.close)
-        await store.open()
-        ann = await People(store).user("Ann")
-        # So many readers that the timelines are a second step.
-        redis_server.client().zadd("{core}:followers:" + ann, {str(number): 1 for number in range(1000, 1100)})
-        far.seconds = FAR_SECONDS
-        made = [await post(number, reads=2) for number in range(2)]
-        assert await post(1, reads=0) == made[1]  # it connects once more, to read the log
-        assert store.syndication.failed_passes >= 2
-        assert far.connections <= len(Lane), "late answers are waited for, so that connections last"
-        assert (await store.log.head()).n == 2
-
-
 async def test_a_failed_read_after_a_write_has_an_unknown_outcome(link: RedisClient, redis: ScriptedRedis) -> None:
 
     async def request(*, writes: bool) -> None:
@@ -159,14 +119,3 @@ async def test_concurrent_requests_have_separate_budgets(link: RedisClient) -> N
     waited, quick = await asyncio.gather(request("GET"), request("SET"))  # on connections of their own
     assert waited == PATIENCE - SHORT
     assert quick == PATIENCE
-
-
-async def test_cancelled_and_timed_out_commands_keep_their_connection(link: RedisClient, redis: ScriptedRedis) -> None:
-    asked = asyncio.create_task(link.execute(("GET", "k")))
-    with pytest.raises(Unavailable):
-        await link.execute(("GET", "k"), max_seconds=SHORT)
-    asked.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asked
-    await asyncio.sleep(SHORT)  # late answers are waited for
-    assert (redis.connections, redis.left) == (1, 0)

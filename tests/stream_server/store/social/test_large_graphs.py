@@ -161,8 +161,10 @@ async def test_small_graphs_share_calls_and_wait_for_no_large_one(
             await may_go_on.wait()
 
     watch_calls(store, monkeypatch, hold_pages)
-    await asyncio.gather(*map(store.user_graphs.get_graph, ("1", "2")))
-    assert calls == ["ZCARD", "XREVRANGE"]
+    assert not any((await store.user_graphs.get_graph("5"))[:6])
+    assert calls == ["XREVRANGE"]  # of a user without relations only their numbers are read
+    await asyncio.gather(*map(store.user_graphs.get_graph, ("1", "2", "5")))
+    assert calls == ["XREVRANGE"] * 3
     asked = [store.user_graphs.get_graph(uid) for uid in ("7", "1", "2", "3", "4")]
     small = await asyncio.gather(*asked[1:])
     assert [set(graph.following) for graph in small] == [{"8", "9"}] * 4

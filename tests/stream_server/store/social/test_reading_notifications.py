@@ -4,13 +4,12 @@ import json
 from collections.abc import Sequence
 
 import pytest
-import redis
 
-from stream_server.errors import InvalidCursor, NotFound
+from stream_server.errors import InvalidCursor
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People, footprint, new_key, open_store, unread
+from tests.stream_server.store.people import People, new_key, open_store, unread
 from tests.stream_server.store.scenes import items_of, notifications, read_pages
 
 
@@ -68,20 +67,6 @@ async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
     await people.status(bob, "@ann again")
     assert await marks(store, ann) == [False, True, True, True, True]
     assert await unread(store, ann) == 1
-
-
-async def test_a_read_mark_in_the_future_is_refused(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    gone = await people.status(bob, "@ann")
-    (notice,) = await notifications(store, ann)
-    await store.statuses.delete(bob, gone["id"], new_key())
-    before = footprint(raw)
-    for future in (str(int(notice["id"]) + 2**40), "9" * 20):
-        with pytest.raises(NotFound) as refusal:
-            await store.notifications.mark_read(ann, future, new_key())
-        assert refusal.value.param == "id"
-    assert footprint(raw) == before
-    assert await store.notifications.mark_read(ann, notice["id"], new_key()) == 0
 
 
 async def test_beyond_a_hundred_hidden_notifications_are_counted(store: Store, people: People) -> None:

@@ -2,35 +2,17 @@
 
 import json
 import random
-from typing import Any
 
 import pytest
 import redis
 
-from stream_server.errors import BadRequest, InvalidCursor, NotFound
+from stream_server.errors import InvalidCursor
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import ids, items_of, read_pages
 
 COMMON = ["list_common_following", "list_common_followers"]
-
-
-async def test_hidden_and_unknown_users_have_no_relationship(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl, dora = await people.users(4)
-    await store.blocks.block(carl, ann, new_key())
-    await store.suspensions.suspend(bob, dora, new_key())
-    reads: list[Any] = [store.relations.get_relationship]
-    reads += [lambda *who, read=read: getattr(store.relations, read)(*who, PageRequest()) for read in COMMON]
-    for read in reads:
-        for missing in (carl, dora, "1"):
-            for pair, param in (((missing, bob), "id"), ((bob, missing), "other")):
-                with pytest.raises(NotFound) as refusal:
-                    await read(ann, *pair)
-                assert refusal.value.param == param
-        with pytest.raises(BadRequest) as oneself:
-            await read(ann, bob, bob)
-        assert oneself.value.param == "other"
 
 
 async def test_common_following_and_followers(store: Store, people: People) -> None:

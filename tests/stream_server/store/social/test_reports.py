@@ -17,8 +17,10 @@ from tests.stream_server.store.people import People, footprint, new_key
 from tests.stream_server.store.scenes import items_of
 
 
-async def report(store: Store, uid: str, reason: str = "spam", note: str = "", **what: Any) -> dict[str, Any]:
-    made, _ = await store.reports.create(uid, **what, reason=reason, note=note, idempotency_key=new_key())
+async def report(
+    store: Store, uid: str, reason: str = "spam", note: str = "", *, user: str | None = None, status: str | None = None
+) -> dict[str, Any]:
+    made, _ = await store.reports.create(uid, reason, user, status, note, new_key())
     decoded: dict[str, Any] = json.loads(made)
     return decoded
 

@@ -7,11 +7,9 @@ import pytest
 import redis
 
 from stream_server.errors import NotFound, TooLarge
-from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.saved_rules import (
     MAX_RULE_BYTES_PER_USER,
-    MAX_RULES_PER_USER,
     AddRuleOutcome,
     StoredRule,
 )
@@ -102,56 +100,12 @@ async def test_a_duplicate_has_the_same_text_tag_and_user(store: Store, people: 
     assert await kept(store, ann) == [TEA, ("tea", "")]
 
 
-async def test_all_or_nothing_saves_none_beside_a_duplicate(store: Store, people: People) -> None:
-    ann = await people.user("ann")
-    (first,) = saved(await add(store, ann, TEA))
-    assert await add(store, ann, NAP, TEA, all_or_nothing=True) == [
-        AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(first, is_duplicate=True),
-    ]  # fmt: skip
-    assert await add(store, ann, NAP, NAP, all_or_nothing=True) == [
-        AddRuleOutcome(None, is_duplicate=False), AddRuleOutcome(None, is_duplicate=True),
-    ]  # fmt: skip
-    assert await kept(store, ann) == [TEA]
-    saved(await add(store, ann, NAP, all_or_nothing=True))
-    assert await kept(store, ann) == [TEA, NAP]
-
-
-async def test_a_dry_run_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann = await people.user("ann")
-    (first,) = saved(await add(store, ann, TEA))
-    before = raw.xlen(keys.LOG)
-    assert await add(store, ann, TEA, NAP, NAP, dry_run=True) == [
-        AddRuleOutcome(first, is_duplicate=True),
-        AddRuleOutcome(None, is_duplicate=False),
-        AddRuleOutcome(None, is_duplicate=True),
-    ]  # fmt: skip
-    assert await store.rules.remove(ann, [first.id, "7"], new_key(), dry_run=True) == [first.id]
-    assert (await kept(store, ann), raw.xlen(keys.LOG)) == ([TEA], before)
-
-
 async def test_rules_with_any_characters_are_stored_unchanged(store: Store, people: People) -> None:
     ann = await people.user("ann")
     odd = [('","created":"x"}', ""), ('\\"\n', "a"), ("茶 🍵", "b"), ("%d+ (.*)", "")]
     made = saved(await add(store, ann, *odd))
     assert await kept(store, ann) == odd
     assert await add(store, ann, *odd) == [AddRuleOutcome(one, is_duplicate=True) for one in made]
-
-
-async def test_the_number_of_rules_is_limited(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann = await people.user("ann")
-    made = saved(await add(store, ann, *((f"word{i}", "") for i in range(MAX_RULES_PER_USER - 1))))
-    assert len({one.id for one in made}) == MAX_RULES_PER_USER - 1
-    before = footprint(raw)
-    with pytest.raises(TooLarge) as failure:
-        await add(store, ann, TEA, NAP)
-    assert (failure.value.error_code, failure.value.param) == ("too_many", "rules")
-    assert footprint(raw) == before
-    saved(await add(store, ann, TEA, ("word1", "")))
-    with pytest.raises(TooLarge):
-        await add(store, ann, NAP, dry_run=True)
-    assert int((await people.status(ann))["id"]) > max(int(one.id) for one in made)
-    everyone = [one.id for one in (await store.rules.get_all(ann))[0]]
-    assert await store.rules.remove(ann, everyone, new_key()) == everyone
 
 
 async def test_the_bytes_of_all_rules_are_limited(store: Store, people: People) -> None:

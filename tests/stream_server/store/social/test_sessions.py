@@ -27,6 +27,13 @@ async def test_a_revocation_is_an_internal_log_entry(store: Store, people: Peopl
     assert json.loads(entry.body) == {"wire": {"uid": ann, "jti": 'j"1'}}
 
 
+async def test_a_repeated_revocation_is_logged_once(store: Store, people: People, raw: "redis.Redis") -> None:
+    uid = await people.user("Ann")
+    for _ in range(2):
+        await store.sessions.revoke(uid, "j", FAR_MS, new_key())
+    assert raw.xlen("{core}:log") == 1
+
+
 async def test_a_revocation_ends_with_its_token(store: Store, people: People, raw: "redis.Redis") -> None:
     uid = await people.user("Ann")
     await store.sessions.revoke(uid, "j", FAR_MS, new_key())

@@ -164,24 +164,6 @@ async def test_a_delete_is_matched_like_its_post(store: Store, people: People, b
         assert (deleted.event.bio, deleted.event.followers, deleted.audience) == (bio, 1, posted.audience)
 
 
-async def test_a_delete_sends_only_ids(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = await people.users(2)
-    author = {"id": ann, "login": "u0", "followers": 0, "following": 0, "posts": 0}
-    first = await people.status(ann, "first @u1 #x", **FULL)
-    await people.status(bob, "", origin=first["id"])
-    await store.statuses.delete(ann, first["id"], new_key())
-    entry = (await store.log.read(LOG_START, 10))[-1]
-    assert (entry.kind, entry.audience) == ("delete", "public")
-    assert json.loads(entry.body) == {
-        "wire": {"status": {"id": first["id"], "uid": ann, "deleted": True}},
-        "facts": {"status": first, "author": author},
-    }
-    with pytest.raises(NotFound):
-        await store.statuses.get(bob, first["id"])
-    assert (await people.me(ann))["posts"] == 0
-    assert not raw.exists(f"{{core}}:profile:{ann}", f"{{core}}:status:{first['id']}")
-
-
 async def test_a_repost_outlives_its_original(store: Store, people: People, raw: "redis.Redis") -> None:
     ann, bob = await people.users(2)
     first = await people.status(ann, "first", **FULL)

@@ -9,7 +9,7 @@ import redis
 from stream_server.events.position import LOG_START
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import ids, items_of, refusal
 
 ALL = PageRequest(200)
@@ -37,24 +37,6 @@ async def test_concurrent_opening_makes_one_talk(store: Store, people: People, r
     assert len({json.loads(talk)["id"] for talk, _ in opened}) == 1
     assert sum(new for _, new in opened) == 1
     assert len(raw.keys("{core}:talk:*")) == len(raw.keys("{core}:pair:*")) == 1
-
-
-async def test_unknown_suspended_and_blocked_users_cannot_be_talked_to(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    ann, bob, carl, dora, eve = await people.users(5)
-    await store.blocks.block(ann, bob, new_key())
-    await store.blocks.block(carl, ann, new_key())
-    raw.hset(f"{{core}}:user:{dora}", "suspended", "1")
-    before = footprint(raw)
-    for other in (bob, carl, dora, "1"):
-        for others in ([other], [eve, other]):
-            opening = store.talks.open(ann, others, None, new_key())
-            assert await refusal(opening) == (404, "not_found", "people")
-    for others in ([ann], [eve, ann], []):
-        opening = store.talks.open(ann, others, None, new_key())
-        assert await refusal(opening) == (400, "invalid_parameter", "people")
-    assert footprint(raw) == before
 
 
 async def test_the_read_mark_only_rises(store: Store, people: People) -> None:

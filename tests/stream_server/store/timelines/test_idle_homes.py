@@ -164,7 +164,7 @@ async def test_a_round_looks_at_all_home_timelines(store: Store, people: People,
         await people.status(uid)
     await drain(store, raw)
     _stay_away(raw, *everyone)
-    loop = IdleHomesLoop(store.idle_homes, 5.0, random.Random(1))
+    loop = IdleHomesLoop(store.idle_homes, 5.0)
     loop.page_pause_seconds = 0.0
     assert await store.idle_homes.try_lock(60)
     assert not await store.idle_homes.try_lock(60)

@@ -8,7 +8,7 @@ import pytest
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import ids, items_of, suspend
+from tests.stream_server.store.scenes import ids, items_of
 
 STATUSES, REPOSTS = 30, 6
 
@@ -49,27 +49,6 @@ async def test_a_page_of_a_tag_reads_its_authors_together(store: Store, viewer: 
     commands, page = await _commands_of(raw, store.timelines.read_tag(viewer, "all", PageRequest(count=STATUSES - 1)))
     assert len(items_of(page)) == STATUSES - 1
     assert commands <= 45
-
-
-async def test_authors_read_together_are_hidden_as_one_by_one(
-    store: Store, people: People, viewer: str, raw: Any
-) -> None:
-    hidden, page = 0, await store.timelines.read_home(viewer, PageRequest(count=STATUSES))
-    by_author = {uid.decode(): status for status in ids(page) for uid in raw.hmget("{core}:status:" + status, "uid")}
-    mute, block, shut = list(by_author)[:3]
-    await store.mutes.mute(viewer, mute, new_key())
-    await store.blocks.block(block, viewer, new_key())
-    await suspend(store, viewer, shut)
-    expected = [status for uid, status in by_author.items() if uid not in {mute, block, shut}]
-    seen = await store.timelines.read_home(viewer, PageRequest(count=STATUSES))
-    assert ids(seen) == expected
-    for count in (4, 7):  # the pages by number, whose skipped statuses are only judged
-        numbers = range(1, len(expected) // count + 2)
-        pages = [await store.timelines.read_home(viewer, PageRequest(count, page=number)) for number in numbers]
-        assert [status for page in pages for status in ids(page)] == expected
-    for status in by_author.values():
-        hidden += not await store.statuses.get_many(viewer, [status])
-    assert hidden == 2, "a muted author's status is shown when requested"
 
 
 async def test_the_texts_that_a_page_skips_are_not_read(store: Store, people: People, raw: Any) -> None:

@@ -51,11 +51,6 @@ async def test_a_tracked_status_and_its_delete_arrive(api: Api) -> None:
         assert deletes(stream) == [posted["id"]]
 
 
-async def test_a_quiet_stream_sends_blank_lines(api: Api) -> None:
-    async with await listen(api, track=word()) as stream:
-        await stream.until(lambda stream: stream.heartbeats > 3)
-
-
 async def test_parameters_of_query_and_form_are_joined(api: Api) -> None:
     ann, term, other = await api.user(), word(), word()
     headers = {"Authorization": f"Bearer {mint(api.admin)}"}
@@ -198,11 +193,3 @@ async def test_the_end_of_a_token_ends_the_stream_with_code_6(api: Api, how: str
         await stream.until_end()
         assert stream.messages[-1]["disconnect"]["code"] == 6
         assert stream.messages[-1]["disconnect"]["stream_name"] == "statuses/sample"
-
-
-async def test_a_stop_ends_the_stream_with_code_1(own_folder: Path) -> None:
-    async with Server(own_folder) as server, Api(server) as api:
-        stream = await listen(api, track="tea")
-        await asyncio.to_thread(server.stop)
-        await stream.until_end()
-        assert stream.messages[-1]["disconnect"]["code"] == 1

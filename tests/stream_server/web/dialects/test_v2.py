@@ -50,13 +50,6 @@ async def test_a_stream_follows_changes_of_its_rules(api: Api) -> None:
         assert rules == [{tea: "hot"}, {tea: "hot", ice: ""}, {ice: ""}]
 
 
-async def test_a_quiet_stream_sends_blank_lines(api: Api) -> None:
-    ann = await api.user()
-    await add_rule(api, ann, "tea")
-    async with await listen(api, ann) as stream:
-        await stream.until(lambda stream: stream.heartbeats > 2)
-
-
 async def test_requested_fields_and_expansions_arrive(api: Api) -> None:
     ann, bob = await api.user(), await api.user()
     await api.done("PATCH", "/v1/users/me", token=mint(bob), json={"name": "Bob B", "bio": "brews"})

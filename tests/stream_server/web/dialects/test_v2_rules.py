@@ -1,13 +1,15 @@
 """The v2 routes for rules: requests, outcomes, and the rules they share with the native API."""
 
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from tests.stream_server.web.world import Answer, World
 
 PATH = "/2/tweets/search/stream/rules"
-INVALID = "https://api.twitter.com/2/problems/invalid-request"
+PROBLEM = "https://api.twitter.com/2/problems/"
 
 
 async def add_rules(world: World, sub: str, *rules: dict[str, str], query: str = "") -> Answer:
@@ -30,13 +32,16 @@ async def test_rules_are_created_listed_and_deleted(world: World) -> None:
     assert await saved_rules(world, ann) == [("tea milk", "cups of tea"), ("ice", "")]
     listed = (await world.call("GET", PATH, ann)).json
     assert (listed["data"], listed["meta"]["result_count"]) == ([tea, ice], 2)
+    sent = datetime.strptime(listed["meta"]["sent"], "%Y-%m-%dT%H:%M:%S.%f%z")
+    assert sent.utcoffset() == timedelta(0)
     assert (await world.call("GET", f"{PATH}?ids={ice['id']},404", ann)).json["data"] == [ice]
     assert "data" not in (await world.call("GET", PATH, bob)).json
     strange = await world.call("POST", PATH, bob, json={"delete": {"ids": [tea["id"]]}})
     assert (strange.status, strange.json["meta"]["summary"]) == (200, {"deleted": 0, "not_deleted": 1})
     gone = await world.call("POST", PATH, ann, json={"delete": {"ids": [tea["id"], "404"]}})
     assert (gone.status, gone.json["meta"]["summary"]) == (200, {"deleted": 1, "not_deleted": 1})
-    assert [error["value"] for error in gone.json["errors"]] == ["404"]
+    (unknown,) = gone.json["errors"]
+    assert (unknown["parameter"], unknown["value"], unknown["type"]) == ("ids", "404", PROBLEM + "resource-not-found")
     assert await saved_rules(world, ann) == [("ice", "")]
 
 
@@ -46,8 +51,12 @@ async def test_valid_rules_are_added_and_the_others_reported(world: World) -> No
     answer = await add_rules(world, ann, {"value": "tea"}, {"value": "ice"}, {"value": "ice"}, {"value": "(ice"})
     assert answer.status == 201
     assert answer.json["meta"]["summary"] == {"created": 1, "not_created": 3, "valid": 1, "invalid": 3}
-    titles = [(error["title"], error["value"]) for error in answer.json["errors"]]
-    assert sorted(titles) == [("DuplicateRule", "ice"), ("DuplicateRule", "tea"), ("UnprocessableEntity", "(ice")]
+    errors = [(error["title"], error["value"], error["type"]) for error in answer.json["errors"]]
+    assert sorted(errors) == [
+        ("DuplicateRule", "ice", PROBLEM + "duplicate-rules"),
+        ("DuplicateRule", "tea", PROBLEM + "duplicate-rules"),
+        ("UnprocessableEntity", "(ice", PROBLEM + "invalid-rules"),
+    ]
     by_value = {error["value"]: error for error in answer.json["errors"]}
     assert by_value["tea"]["id"] == first["id"]
     assert "column" in by_value["(ice"]["details"][0]
@@ -94,8 +103,14 @@ async def test_rules_are_counted_and_read_in_pages(world: World) -> None:
     ann = await world.user("ann")
     await add_rules(world, ann, *({"value": f"tea{n}"} for n in range(5)))
     counts = (await world.call("GET", f"{PATH}/counts", ann)).json["data"]
-    assert counts["client_app_rules_count"] == {"rule_count": 5, "client_app_id": ann}
-    assert (counts["project_rules_count"], counts["cap_per_client_app"]) == ("5", "1000")
+    own = {"rule_count": 5, "client_app_id": ann}
+    assert counts == {
+        "cap_per_client_app": "1000", "cap_per_project": "1000", "project_rules_count": "5",
+        "client_app_rules_count": own,
+    }  # fmt: skip
+    fields = "rules_count.fields=all_project_client_apps"
+    more = (await world.call("GET", f"{PATH}/counts?{fields}", ann)).json["data"]
+    assert more == {**counts, "all_project_client_apps": [own]}
     seen: list[str] = []
     token: str | None = ""
     while token is not None:
@@ -127,7 +142,7 @@ async def test_an_invalid_change_changes_nothing(world: World, subtests: pytest.
         with subtests.test(query=query):
             refused = await world.call("POST", PATH + query, ann, json=body)
             assert (refused.status, refused.headers["Content-Type"]) == (400, "application/problem+json")
-            assert (refused.json["title"], refused.json["type"]) == ("Invalid Request", INVALID)
+            assert (refused.json["title"], refused.json["type"]) == ("Invalid Request", PROBLEM + "invalid-request")
             assert refused.json["errors"][0]["message"]
             assert world.state() == before
 
@@ -141,11 +156,16 @@ async def test_at_most_a_thousand_rules_are_deleted_at_once(world: World, named:
     assert refused.status == 400
 
 
-@pytest.mark.parametrize("query", ["max_results=0", "max_results=1001", "max_results=x", "pagination_token=x"])
-async def test_an_invalid_page_is_refused_by_name(world: World, query: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("max_results", number) for number in ("0", "1001", "x")),
+        *(("pagination_token", token) for token in ("", "x", "0" * 15, "ä" * 16, "========")),
+    ],
+)
+async def test_an_invalid_page_is_refused_by_name(world: World, name: str, value: str) -> None:
     ann = await world.user("ann")
-    refused = await world.call("GET", f"{PATH}?{query}", ann)
-    name, value = query.split("=")
+    refused = await world.call("GET", f"{PATH}?{urlencode({name: value})}", ann)
     assert refused.json["errors"][0]["parameters"] == {name: [value]}
 
 
@@ -156,7 +176,7 @@ async def test_the_number_of_rules_is_limited(world: World) -> None:
     world.redis.hset(key, mapping=rules)
     before = world.state()
     refused = await add_rules(world, ann, {"value": "tea"}, {"value": "ice"})
-    assert (refused.status, refused.json["type"]) == (400, "https://api.twitter.com/2/problems/rule-cap")
+    assert (refused.status, refused.json["type"]) == (400, PROBLEM + "rule-cap")
     assert (world.state(), world.redis.hlen(key)) == (before, 999)
     assert (await add_rules(world, ann, {"value": "tea"})).status == 201
 

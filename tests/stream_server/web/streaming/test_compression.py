@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from stream_server.errors import NotAcceptable
-from stream_server.hub.messages import IDENTITY, MIN_SHARING_CLIENTS
+from stream_server.hub.messages import IDENTITY
 from stream_server.web.streaming import compression
 from stream_server.web.streaming.compression import (
     GZIP,
@@ -130,13 +130,6 @@ async def test_a_plain_stream_says_that_it_depends_on_the_header(server: Running
         assert (await next_message(stream))["kind"] == "hello"
 
 
-async def test_a_request_that_accepts_nothing_gets_406(server: RunningServer) -> None:
-    headers = asking(server, **{"Accept-Encoding": "identity;q=0, br"})
-    async with server.session.get("/v1/stream?track=tea", headers=headers) as answer:
-        assert answer.status == 406
-        assert (await answer.json())["error"]["param"] == "Accept-Encoding"
-
-
 async def test_the_clients_of_a_group_share_what_is_compressed_once(
     server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,31 +152,6 @@ async def test_the_clients_of_a_group_share_what_is_compressed_once(
     assert len(compressed) == 1
     for stream in [*streams, plain]:
         stream.close()
-
-
-async def test_many_clients_of_one_filter_read_events_that_refer_to_earlier_ones(server: RunningServer) -> None:
-    """A client that comes later gets whole events first, and so do the others then."""
-    streams: list[aiohttp.ClientResponse] = []
-    for _ in range(MIN_SHARING_CLIENTS + 2):
-        streams.append(await server.session.get("/v1/stream?firehose=true", headers=asking(server)))
-        assert (await next_message(streams[-1]))["kind"] == "hello"
-        for text in ("one", "two"):
-            posted = await post(server, f"{text} of {len(streams)}")
-            assert [(await next_message(stream))["status"]["id"] for stream in streams] == [posted] * len(streams)
-    for stream in streams:
-        stream.close()
-
-
-async def test_a_stream_goes_on_by_its_cursor_with_compressed_pages(server: RunningServer) -> None:
-    async with server.session.get("/v1/stream?track=tea", headers=asking(server)) as stream:
-        cursor = (await next_message(stream))["cursor"]
-    missed = [await post(server, f"tea {number}") for number in range(40)]
-    async with server.session.get(f"/v1/stream?track=tea&since={cursor}", headers=asking(server)) as stream:
-        assert (stream.headers["Content-Encoding"], stream.headers["Vary"]) == (GZIP, "Accept-Encoding")
-        assert (await next_message(stream))["kind"] == "hello"
-        assert [(await next_message(stream))["status"]["id"] for _ in missed] == missed
-        live = await post(server, "tea again")
-        assert (await next_message(stream))["status"]["id"] == live
 
 
 async def test_the_user_stream_is_compressed_message_by_message(
