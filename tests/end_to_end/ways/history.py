@@ -239,7 +239,7 @@ class History:
             self._begin_follow(one, other)
 
     async def block(self) -> None:
-        """Block, which ends both follows and a place in the group of the other, or end a block. No stream shows the block."""
+        """Block, which ends both follows and a place in the other's group, or end a block. No stream shows it."""
         one, other = self.source.sample(list(self.people), 2)
         if {one, other} & self.state.suspended or (other, one) in self.state.blocks:
             return

@@ -113,9 +113,9 @@ async def test_after_a_rollback_the_account_status_is_read_before_the_next_entry
     judged: list[set[str]] = []
     publish = node.hub.publish
 
-    def judging(entry: Entry) -> None:
+    def judging(entry: Entry, *, is_last: bool = False) -> None:
         judged.append(set(node.hub.account_status.restricted))
-        publish(entry)
+        publish(entry, is_last=is_last)
 
     node.hub.publish = judging  # type: ignore[method-assign]  # looks on
     writer.lose(2)
