@@ -193,7 +193,6 @@ FACTS = [
     _fact("tea lang:en-GB", "in English", matches=False, lang="en"),
     _fact("tea lang:no", "in Norwegian Bokmål", lang="nb"),
     _fact("tea lang:nb", "in Norwegian", lang="no"),
-    _fact("tea lang:nb", "in Norwegian Bokmål", lang="nb"),
     _fact("tea lang:nb", "in Norwegian Nynorsk", matches=False, lang="nn"),
     _fact("tea lang:iw", "in Hebrew (`he`)", lang="he"),
     _fact("tea lang:id", "in Indonesian (`in`)", lang="in"),

@@ -2,8 +2,12 @@
 
 import asyncio
 
-from stream_server.events.entry import CommandToken, StreamCommand
+import pytest
+
+from stream_server.events.entry import CommandToken, Revocation, StreamCommand
+from stream_server.hub.client import StreamToken
 from stream_server.hub.client_registry import POLL
+from stream_server.hub.disconnect import TOKEN_REVOKED
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.streaming.framing import NDJSON, SSE, select_framing
 from stream_server.web.websocket.framing import WEBSOCKET
@@ -39,6 +43,40 @@ async def test_open_streams_are_counted_by_framing(world: World) -> None:
         stream.connection_lost()
         stream.connection_lost()
     assert not any(count.values())
+
+
+REVOCATIONS = [
+    (Revocation("1", jti="a"), {"a"}),
+    (Revocation("1", sessions=["s", "x"]), {"in s"}),
+    (Revocation("1", before=100), {"a", "b"}),
+    (Revocation("1", sessions=["t"], before=100), {"a", "b", "in t"}),
+    (Revocation("2", jti="a", sessions=["s"], before=200), set()),
+]
+
+
+@pytest.mark.parametrize(("revoked", "ended"), REVOCATIONS)
+async def test_a_revocation_ends_streams_by_token_session_or_time_also_those_that_open_later(
+    world: World, revoked: Revocation, ended: set[str]
+) -> None:
+    """An end of all tokens spares those of sessions, which are named, and those that were issued since."""
+    tokens = [
+        StreamToken("a", issued_at=99), StreamToken("b", issued_at=100), StreamToken("later", issued_at=101),
+        StreamToken("in s", "s", issued_at=99), StreamToken("in t", "t", issued_at=99),
+    ]  # fmt: skip
+
+    def open_all() -> list[StreamSession]:
+        requests = [world.request(track="tea")._replace(token=token) for token in tokens]
+        sessions = [StreamSession(world.hub, request, Silent()) for request in requests]
+        for session in sessions:
+            session.start()
+        return sessions
+
+    before = open_all()
+    world.hub.registry.revoke(revoked)
+    for session in (*before, *open_all()):
+        reason = session.disconnect_reason
+        assert (reason is TOKEN_REVOKED) == (session.token.jti in ended), session.token
+        assert reason in {None, TOKEN_REVOKED}
 
 
 async def test_a_token_from_another_process_must_have_the_scopes_of_the_present_filters(world: World) -> None:

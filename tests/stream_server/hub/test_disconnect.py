@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from stream_server.errors import Unavailable
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import LogPage
@@ -34,6 +35,26 @@ async def test_the_goodbye_of_a_client_that_does_not_read_has_the_last_written_c
     assert cursors == [post.position.cursor for post in posts][: len(cursors)]
     assert socket.messages()[-1]["cursor"] == cursors[-1]
     assert socket.messages()[-1]["code"] == "shutdown"
+
+
+async def test_the_goodbye_has_the_first_of_two_reasons(world: World) -> None:
+    stream, socket = world.open(track="redis")
+    stream.disconnect(reasons.TOKEN_REVOKED)
+    world.hub.stop(lambda: GOODBYE)
+    await eventually(lambda: socket.finished, what="the end")
+    assert [m.get("code") for m in socket.messages() if m["kind"] == "goodbye"] == [reasons.TOKEN_REVOKED.code]
+
+
+async def test_a_poll_that_may_not_wait_tells_at_once_that_the_log_cannot_be_read(without_ring: World) -> None:
+    start = without_ring.hub.head
+    without_ring.post("redis")
+
+    async def away(after: Position, most: int) -> LogPage:
+        raise Unavailable("away")
+
+    without_ring.log.read_page = away  # type: ignore[method-assign]  # the fault
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(without_ring.poll(without_ring.request(start, track="redis")).run(0), 10)
 
 
 async def test_a_stop_ends_a_stream_and_a_poll_that_wait_for_the_log(without_ring: World) -> None:

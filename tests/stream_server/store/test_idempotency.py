@@ -1,5 +1,8 @@
 """Idempotency keys, and writes to a Redis that is down, frozen, or loses answers."""
 
+import json
+
+import pytest
 import redis
 
 from stream_server.events.position import LOG_START
@@ -38,6 +41,20 @@ async def test_a_kept_answer_outlives_its_log_entry(store: Store, people: People
     made = await store.statuses.create(ann, StatusDraft(message="x"), request)
     raw.xtrim("{core}:log", maxlen=0, approximate=False)
     assert await store.statuses.create(ann, StatusDraft(message="x"), request) == made
+
+
+async def test_a_write_that_the_log_refused_leaves_no_answer_for_its_repetition(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann = await people.user("Ann")
+    request, draft = new_key(), StatusDraft(message="x")
+    raw.set("{core}:log", "this is no log")
+    with pytest.raises(Exception, match="refused a command"):
+        await store.statuses.create(ann, draft, request)
+    raw.delete("{core}:log")
+    made = json.loads(await store.statuses.create(ann, draft, request))
+    assert json.loads(await store.statuses.get(ann, made["id"])) == made
+    assert raw.xlen("{core}:log") == 1
 
 
 async def test_a_retried_batch_follows_each_user_once(store: Store, redis_server: RedisProcess, people: People) -> None:

@@ -1,18 +1,20 @@
 """Each write of the store is done whole or not at all, and once: after a retry, a lost answer, or a refusal."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 import redis
 
 from stream_server.errors import ApiError, Conflict, Forbidden, NotFound, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.contracts.test_lua import WRITES as SCRIPTS
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.redis.cutting_proxy import CuttingProxy
-from tests.stream_server.store.scenes import dump
+from tests.stream_server.store.scenes import dump, ids
 from tests.stream_server.store.writes import ELSEWHERE, FORMS, WRITES, Scene, Write
 
 LOG = "{core}:log"
@@ -159,3 +161,15 @@ async def test_an_unknown_user_writes_nothing(store: Store, raw: "redis.Redis", 
             with pytest.raises(NotFound):
                 await write.do(store, scene, new_key())
     assert dump(raw) == before
+
+
+async def test_a_write_is_complete_where_redis_forbids_to_publish(store: Store, people: People, raw: Any) -> None:
+    """Redis takes nothing back of a script that fails behind the entry. Feeds read the entry from the log."""
+    ann = await people.user("Ann")
+    raw.execute_command("ACL SETUSER", "default", "resetchannels")
+    try:
+        status = await people.status(ann)
+    finally:
+        raw.execute_command("ACL SETUSER", "default", "allchannels")
+    assert ids(await store.timelines.read_profile(ann, ann, PageRequest())) == [status["id"]]
+    assert (await people.me(ann))["posts"] == 1

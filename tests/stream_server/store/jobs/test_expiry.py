@@ -179,19 +179,21 @@ async def test_a_replay_shows_what_happened_to_a_status_that_left_since(scene: S
     """Nobody deleted it, so the events about it come; those about a status that its author deleted do not."""
     store, people = scene.store, scene.people
     ada, bob, carl = await people.users(3)
-    liked, unliked, deleted, quiet = [(await people.status(ada, text))["id"] for text in "abcd"]
+    posted = [(await people.status(ada, text))["id"] for text in "abcdef"]
+    liked, commented, quoted, unliked, deleted, _ = posted
     await store.likes.like(bob, unliked, new_key())
     await scene.end_of_old()
     await store.likes.like(bob, liked, new_key())
     await store.likes.unlike(bob, unliked, new_key())
-    comment = json.loads(await store.comments.create(carl, liked, "well", new_key()))["id"]
+    comment = json.loads(await store.comments.create(carl, commented, "well", new_key()))["id"]
     await store.likes.like(bob, deleted, new_key())
-    quote = (await people.status(bob, "look", origin=liked))["id"]
+    quote = (await people.status(bob, "look", origin=quoted))["id"]
     await store.statuses.delete(ada, deleted, new_key())
     before = {e.position for e in await store.log.read(LOG_START, 100)}
     await scene.round()
-    assert not any(map(scene.exists, (liked, unliked, quiet)))
-    assert await store.log.find_existing([liked, unliked, deleted, quiet], [comment]) == {liked, unliked, comment}
+    assert not any(map(scene.exists, posted))
+    shown = {liked, commented, quoted, unliked}
+    assert await store.log.find_existing(posted, [comment]) == {*shown, comment}
 
     first = await store.log.floor()
     assert first is not None
@@ -202,7 +204,7 @@ async def test_a_replay_shows_what_happened_to_a_status_that_left_since(scene: S
     assert {e.position for e in await store.log.read(LOG_START, 100)} == before
     await people.status(carl, "the newest entry")
     scene.raw.xtrim(keys.LOG, maxlen=1, approximate=False)
-    scene.raw.zadd(keys.key_for("expired"), {liked: 1, unliked: 1, comment: 1})  # they left long ago
+    scene.raw.zadd(keys.key_for("expired"), dict.fromkeys((*shown, comment), 1))  # they left long ago
     await scene.round()
     assert scene.raw.zcard(keys.key_for("expired")) == 0
     assert scene.exists(quote)
@@ -324,25 +326,39 @@ def test_what_another_program_compressed_is_not_cut_off(tmp_path: Path, kept: by
     archive.close()
 
 
+CHANGES = ["a comment", "a like", "another comment instead"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 async def test_a_change_between_reading_and_removal_is_archived_too(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     ada, bob = await scene.people.users(2)
     status = (await scene.people.status(ada, "about to leave"))["id"]
+    comments = scene.store.comments
+    first = json.loads(await comments.create(bob, status, "first", new_key()))["id"]
     await scene.end_of_old()
-    remove, comments = scene.store.expiry.remove, list[bytes]()
+    remove, changed = scene.store.expiry.remove, list[str]()
 
-    async def remove_after_a_comment(*arguments: Any) -> Any:
-        if not comments:
-            comments.append(await scene.store.comments.create(bob, status, "wait", new_key()))
+    async def remove_after_a_change(*arguments: Any) -> Any:
+        if not changed:
+            changed.append(change)
+            if change == "a like":
+                await scene.store.likes.like(bob, status, new_key())
+            else:
+                await comments.create(bob, status, "wait", new_key())
+            if change == "another comment instead":
+                await comments.delete(bob, first, new_key())
         return await remove(*arguments)
 
-    monkeypatch.setattr(scene.store.expiry, "remove", remove_after_a_comment)
+    monkeypatch.setattr(scene.store.expiry, "remove", remove_after_a_change)
     assert await scene.round()
-    assert comments
+    assert changed
     assert not scene.exists(status)
-    assert scene.archived("comment") == [json.loads(comments[0])["id"]]
-    assert [line["status"]["comments"] for line in scene.lines() if "status" in line] == [0, 1]
+    counts = [(line["status"]["comments"], line["status"]["likes"]) for line in scene.lines() if "status" in line]
+    assert counts == [(1, 0), {"a comment": (2, 0), "a like": (1, 1)}.get(change, (1, 0))]
+    texts = [line["comment"]["message"] for line in scene.lines() if "comment" in line]
+    assert texts == ["first", *{"a comment": ["first", "wait"], "a like": ["first"]}.get(change, ["wait"])]
 
 
 async def test_one_process_of_all_runs_the_rounds_once_an_interval(scene: Scene) -> None:

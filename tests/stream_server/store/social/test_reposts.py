@@ -32,7 +32,7 @@ async def test_a_protected_status_is_reposted_by_its_author_only(
     assert (await people.status(friend, "", origin=open_))["origin"] == open_
 
 
-async def test_a_group_post_is_reposted_in_its_group_only(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_a_group_post_is_reposted_and_answered_in_its_group_only(store: Store, people: People, raw: "redis.Redis") -> None:
     ann, bob = await people.users(2)
     here, there = await group(store, "private", ann, bob), await group(store, "public", bob)
     inside = (await people.status(ann, group=here))["id"]
@@ -42,7 +42,11 @@ async def test_a_group_post_is_reposted_in_its_group_only(store: Store, people: 
         with pytest.raises(BadRequest) as refusal:
             await people.status(bob, "look", origin=inside, group=target)
         assert refusal.value.param == "origin"
+    with pytest.raises(BadRequest) as refusal:
+        await people.status(bob, "indeed", in_reply_to=inside, group=there)
+    assert refusal.value.param == "group"
     assert dump(raw) == before
+    assert (await people.status(bob, "indeed", in_reply_to=inside))["group"] == here
     assert (await people.status(bob, "", origin=inside, group=here))["group"] == here
     assert (await people.status(bob, "look", origin=outside, group=here))["original"]["id"] == outside
 

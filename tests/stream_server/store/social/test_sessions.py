@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import NotFound, OutcomeUnknown
+from stream_server.errors import Forbidden, NotFound, OutcomeUnknown
 from stream_server.events.position import LOG_START
 from stream_server.store.social.sessions import RefreshSecrets, TokenId
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
-from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.people import PASSWORD_HASH, People, footprint, new_key
 
 FAR_MS = 4_000_000_000_000
 
@@ -84,9 +84,19 @@ async def test_a_made_up_refresh_token_ends_nothing(store: Store, people: People
 
 async def test_an_expired_session_is_unknown(store: Store, people: People) -> None:
     uid = await people.user("ann")
+    await start(store, uid, "s2")  # else Redis forgets all sessions
     await store.sessions.start(uid, "s1", SECRETS, 0, "", new_key())
     assert await refresh(store, uid, "cd", "e0") == "unknown"
     assert await store.sessions.list_sessions(uid, 4_000_000_000_000) == []
+
+
+async def test_of_two_who_change_a_password_at_once_one_is_refused(store: Store, people: People) -> None:
+    """Both have proved the old password, perhaps because one of them has stolen it."""
+    uid = await people.user("ann")
+    changes = [store.sessions.change_password(uid, PASSWORD_HASH, f"new{n}", "", new_key()) for n in range(2)]
+    outcomes = await asyncio.gather(*changes, return_exceptions=True)
+    (refused,) = [one for one in outcomes if isinstance(one, Forbidden)]
+    assert refused.error_code == "wrong_password"
 
 
 async def test_a_user_has_at_most_a_hundred_sessions(store: Store, people: People, raw: "redis.Redis") -> None:

@@ -8,7 +8,7 @@ import pytest
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import ids, items_of
+from tests.stream_server.store.scenes import group, ids, items_of
 
 STATUSES, REPOSTS = 30, 6
 
@@ -49,6 +49,32 @@ async def test_a_page_of_a_tag_reads_its_authors_together(store: Store, viewer: 
     commands, page = await _commands_of(raw, store.timelines.read_tag(viewer, "all", PageRequest(count=STATUSES - 1)))
     assert len(items_of(page)) == STATUSES - 1
     assert commands <= 45
+
+
+async def test_group_posts_and_reposts_that_a_page_skips_are_hidden_as_those_that_it_shows(
+    store: Store, people: People
+) -> None:
+    reader, owner, shy, ann, dan = await people.users(5)
+    for uid in (reader, shy):
+        await store.follows.follow(uid, owner, new_key())
+    kept, left = [await group(store, "private", owner, reader, shy) for _ in range(2)]
+    origin = (await people.status(dan, "of dan"))["id"]
+    drafts: dict[str, dict[str, Any]] = {
+        "plain": {"uid": ann}, "repost": {"uid": ann, "message": "", "origin": origin},
+        "quote": {"uid": ann, "origin": origin}, "of a protected user": {"uid": shy},
+        "of that user in a group": {"uid": shy, "group": kept},
+        "in a group that was left": {"uid": owner, "group": left}, "last": {"uid": ann},
+    }  # fmt: skip
+    made = {name: (await people.status(**draft))["id"] for name, draft in drafts.items()}
+    for status in made.values():
+        await store.favorites.add(reader, status, new_key())
+    await store.groups.leave(reader, left, new_key())
+    await store.users.update(shy, {"protected": True}, new_key())
+    await store.blocks.block(dan, reader, new_key())
+    expected = [made[name] for name in ("last", "of that user in a group", "quote", "plain")]
+    assert ids(await store.timelines.read_favorites(reader, PageRequest())) == expected
+    by_number = [await store.timelines.read_favorites(reader, PageRequest(1, page=n)) for n in range(1, 6)]
+    assert [ids(page) for page in by_number] == [[each] for each in expected] + [[]]
 
 
 async def test_the_texts_that_a_page_skips_are_not_read(store: Store, people: People, raw: Any) -> None:

@@ -112,6 +112,20 @@ async def test_a_hidden_list_or_group_is_answered_as_an_unknown_one(world: World
     assert kind == "visible" or world.state() == before
 
 
+async def test_a_private_list_beside_a_public_one_is_listed_for_its_owner_alone(world: World) -> None:
+    owner, viewer = await world.user("ann"), await world.user("bob")
+    made = [
+        (await world.call("POST", "/v1/lists", owner, json={"name": "x", "private": private})).json["id"]
+        for private in (True, False, True)
+    ]
+    for list_id in made:
+        await world.call("PUT", f"/v1/lists/{list_id}/members/{viewer}", owner)
+    for path in (f"/v1/users/{owner}/lists", f"/v1/users/{viewer}/listed"):
+        for reader, expected in ((owner, made[::-1]), (viewer, made[1:2])):
+            listed = (await world.call("GET", path, reader)).json["lists"]
+            assert [each["id"] for each in listed] == expected, (path, reader)
+
+
 OF_USER = ["", "/followers", "/following", "/statuses", "/likes", "/lists", "/listed"]
 
 
