@@ -134,7 +134,7 @@ class Hub:
             if kind in INTERNAL_KIND_SET:
                 self._router.obey(entry)
             elif live.count:
-                self._router.deliver(entry, is_last=is_last)
+                self._router.deliver(entry, is_last=is_last and routed is None)  # a trace shows the end of a flush
                 live.flusher.add_entry(entry)
         except MalformedEntry:
             self.counters.malformed += 1

@@ -243,9 +243,9 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
   if refers then
     add_to_sets(id, answered, original, group, mentioned)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
-    notify_of_status(actor, {id = id, uid = uid, group = group, origin = original and original.id, likes = '0', comments = '0',
-      reposts = '0', wordless = message == '""', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}, answered,
-      original, mentioned, ms, seq, n)
+    local row = {id = id, uid = uid, group = group, origin = original and original.id, wordless = message == '""',
+      likes = '0', comments = '0', reposts = '0', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}
+    notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
   end
   return position, status, id, fence, people, lists, asleep
 end

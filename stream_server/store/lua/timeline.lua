@@ -49,8 +49,8 @@ local function refill_job(timelines, owner)
   return 'refill-' .. timelines .. '-' .. owner
 end
 
--- Calls `change` with the key of the timeline of the author and of each of these first readers who is awake, and a number
--- that each has for itself. If it returns an error (the key has another type), a job is left, so that the failure is seen as that of any job.
+-- Calls `change` with key and place of the timeline of the author and of each of these first readers who is awake. If it
+-- returns an error (the key has another type), a job is left, so that the failure is seen as that of any job.
 local function change_in_step(author, people, lists, asleep, ms, change)
   local is_asleep = {}
   for _, uid in ipairs(asleep) do is_asleep[uid] = true end

@@ -217,12 +217,10 @@ class Connection(asyncio.Protocol):
             return
         self.last_heard_at = self._loop.time()
         self.held += data
-        self._go_on()
-        if self._phase == _IDLE and not self._is_reading_head:
-            self._start_head_deadline()
+        self._go_on(has_heard=True)
 
-    def _go_on(self) -> None:
-        """Take what can be handled of the held bytes."""
+    def _go_on(self, *, has_heard: bool = False) -> None:
+        """Take what can be handled of the held bytes. ``has_heard``: the client has sent some of them just now."""
         while self.held and self._phase != _ENDING:
             if self._body is not None:
                 if self._is_body_paused or not self._take_body(self._body):
@@ -237,13 +235,9 @@ class Connection(asyncio.Protocol):
             self._door.held_heads.note(self, size)
         if size or self._is_paused or self._is_body_paused:
             self._update_reading()
-        if self.held and self._phase == _IDLE and not self._is_reading_head:
-            self._start_head_deadline()  # half a head that came with the request before it
-
-    def _start_head_deadline(self) -> None:
-        """Give a client the time for a head that it has begun. Further bytes do not extend the deadline."""
-        self._is_reading_head = True
-        self._set_deadline(self._timeouts.header_seconds)
+        if (self.held or has_heard) and self._phase == _IDLE and not self._is_reading_head:
+            self._is_reading_head = True  # a head has begun, and further bytes do not extend its deadline
+            self._set_deadline(self._timeouts.header_seconds)
 
     def _take_head(self) -> bool:
         """Take a whole head from the held bytes and begin its request. Return whether there was one."""

@@ -42,6 +42,17 @@ async def test_a_rollback_moves_the_head_back_and_the_new_entries_arrive(
     assert told.startswith(f"Redis lost data: 2 entries of the log after {positions[2].cursor}, ")
 
 
+async def test_a_rollback_that_new_writes_have_overtaken_is_noticed(without_canary: Node, writer: LogWriter) -> None:
+    """The number of the next message is used again."""
+    positions = [writer.write() for _ in range(10)]
+    await without_canary.expect_received(positions)
+    writer.lose(4, links=False)
+    for _ in range(8):
+        writer.write()
+    await _until_equal(without_canary, writer)
+    assert without_canary.jumps == [(positions[5], "rolled_back", None)]
+
+
 async def test_a_redis_that_lost_everything_gets_a_rollback_and_higher_ids(node: Node, writer: LogWriter) -> None:
     positions = [writer.write() for _ in range(5)]
     await node.expect_received(positions)

@@ -234,3 +234,14 @@ async def test_a_closed_transport_costs_the_other_clients_nothing(
     assert socket.texts() == ["word 1"]
     await closed.expect_texts("word 1")  # it catches up by its sink, which works here
     assert large_buffer.hub.counters.slow_demotions == 1
+
+
+async def test_a_traced_entry_waits_for_the_flush_that_its_trace_shows(large_buffer: World) -> None:
+    _, socket = large_buffer.open(track="word")
+    large_buffer.is_last = True
+    waits: list[bool] = []
+    flusher_of_hub = large_buffer.hub.live.flusher
+    large_buffer.hub.watch_entry = lambda _: lambda: waits.append(flusher_of_hub.call_after_flush(lambda: None))
+    large_buffer.post("word 1")
+    assert waits == [True]
+    await socket.expect_texts("word 1")
