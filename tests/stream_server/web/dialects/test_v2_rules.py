@@ -160,7 +160,7 @@ async def test_at_most_a_thousand_rules_are_deleted_at_once(world: World, named:
     ("name", "value"),
     [
         *(("max_results", number) for number in ("0", "1001", "x")),
-        *(("pagination_token", token) for token in ("", "x", "0" * 15, "ä" * 16, "========")),
+        *(("pagination_token", token) for token in ("", "x", "00======", "0" * 15, "ä" * 16, "========")),
     ],
 )
 async def test_an_invalid_page_is_refused_by_name(world: World, name: str, value: str) -> None:
