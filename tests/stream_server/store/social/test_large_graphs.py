@@ -173,6 +173,13 @@ async def test_small_graphs_share_calls_and_wait_for_no_large_one(
     assert len((await asked[0]).blockers) == 50
 
 
+async def test_a_user_is_among_the_protected_accounts_while_protected(store: Store, people: People) -> None:
+    ann, _ = await people.users(2)
+    for is_protected, found in ((True, {ann}), (False, set())):
+        await store.users.update(ann, {"protected": is_protected}, new_key())
+        assert (await store.user_graphs.get_restricted_accounts()).protected == found
+
+
 async def test_restricted_accounts_are_read_in_pages(store: Store, people: People, raw: "redis.Redis") -> None:
     raw.sadd(keys.key_for("protected"), *map(str, range(2000)))
     raw.zadd(keys.key_for("suspended"), {str(member): 7 for member in range(40)})
