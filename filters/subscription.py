@@ -18,7 +18,7 @@ _ALL_KINDS = frozenset(KINDS)
 
 
 class _Narrowing(NamedTuple):
-    """What all subscriptions with the same narrowing filters share. Most have one set, whose key takes 300 bytes."""
+    """What subscriptions with the same narrowing filters share, as most have the same: its key takes 300 bytes."""
 
     key: Hashable
     kinds: frozenset[str]
