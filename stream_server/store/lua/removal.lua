@@ -124,12 +124,10 @@ end
 -- Deletes a status of the user. Reply: position; fence of the job that cleans up ('' for none), and what first_readers
 -- returns: the readers whose timelines may have the status.
 function claim.status_delete(uid, id)
-  local actor, row = require_active_user(uid), find_status(id)
-  local is_own = row and row.uid == uid and row.group == '' -- nothing hides these from their author
-  if not row or not is_own and status_visibility(uid, row.uid, row.group) == HIDDEN then
-    refuse('NOT_FOUND status')
-  end
-  if row.uid ~= actor.id then refuse('NOT_YOURS status') end
+  require_active_user(uid)
+  local row = find_status(id)
+  if not row or row.uid ~= uid and not find_visible_status(uid, id) then refuse('NOT_FOUND status') end
+  if row.uid ~= uid then refuse('NOT_YOURS status') end
   local position, fence, people, lists, asleep = remove_status(claim_entry, true, row, next_position())
   return {0, position, fence, people, lists, asleep}
 end

@@ -205,7 +205,7 @@ def _status_commands(token: TokenId) -> Sequence[Command]:
 
 
 def _token_status(token: TokenId, replies: Iterator[Any]) -> TokenStatus:
-    """Return the status of a token from the replies to its commands, which it takes from ``replies``."""
+    """Return the status of a token. Takes the replies to its commands (`_status_commands`) from ``replies``."""
     user_id, suspended, valid_from, scopes = next(replies)
     ttl_ms = next(replies) if token.session else -1
     found = next(replies)

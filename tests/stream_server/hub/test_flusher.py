@@ -81,6 +81,17 @@ async def test_an_entry_that_arrives_during_a_flush_joins_the_writes_that_are_du
     assert [socket.writes for socket in sockets] == [3, 2, 2]  # the first of each is its hello
 
 
+async def test_the_last_entry_of_a_read_waits_behind_a_flush(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    large_buffer.is_last = True
+    for number in range(3):
+        large_buffer.post(f"other{number}")
+    await eventually(lambda: all(len(socket.texts()) == 2 for socket in sockets), what="two posts for each")
+    assert [socket.texts()[0] for socket in sockets] == ["word 1"] * 3
+
+
 async def test_a_client_that_joins_a_due_group_gets_no_older_frame(
     monkeypatch: pytest.MonkeyPatch, large_buffer: World
 ) -> None:
@@ -159,16 +170,19 @@ async def test_an_error_while_sending_heartbeats_costs_one_heartbeat(
 
 async def test_the_only_client_of_a_group_gets_the_last_entry_of_a_read_at_once(large_buffer: World) -> None:
     stream, socket = large_buffer.open(track="word")
+    counted = large_buffer.hub.live.flusher
     shared = [large_buffer.open(track="word,other")[1] for _ in range(2)]
     explained = large_buffer.open(track="word", explain=True)[1]
     large_buffer.is_last = True
     large_buffer.post("word 1")
     assert socket.texts() == ["word 1"]
-    assert (stream.delivered, large_buffer.hub.live.flusher.times.delivered) == (1, 1)
+    assert (stream.delivered, counted.times.delivered, counted.flushes, len(counted._wrapped)) == (1, 1, 1, 0)
+    assert sum(sum(buckets) for _, buckets, _ in counted.times.histograms()) == 1
+    assert counted.pause.flush_share > 0
     assert [other.texts() for other in (*shared, explained)] == [[]] * 3
     for other in (*shared, explained):
         await other.expect_texts("word 1")
-    assert large_buffer.hub.live.flusher.times.delivered == 4
+    assert counted.times.delivered == 4
 
 
 async def test_entries_of_one_read_share_a_write(large_buffer: World) -> None:
@@ -178,6 +192,33 @@ async def test_entries_of_one_read_share_a_write(large_buffer: World) -> None:
     large_buffer.post("word 2")
     await socket.expect_texts("word 1", "word 2")
     assert socket.writes == 2  # the first is its hello
+
+
+async def test_the_last_entry_of_a_read_waits_behind_a_full_wave(large_buffer: World) -> None:
+    _, socket = large_buffer.open(track="word")
+    said = []
+    for length in range(1, 30):  # one of these reads ends just behind the end of a wave
+        for number in range(length):
+            said.append(f"word {length} {number} {'x' * 100}")
+            large_buffer.is_last = number == length - 1
+            large_buffer.post(said[-1])
+        await socket.expect_last_text(said[-1])
+    assert socket.texts() == said
+
+
+@pytest.mark.parametrize("sizes", [[300] * 40, [4000, 5000]], ids=["many", "large"])
+async def test_no_client_has_more_unsent_than_it_may(large_buffer: World, sizes: list[int]) -> None:
+    _, socket = large_buffer.open(track="word")
+    large_buffer.is_last = True
+    socket.block()
+    said = [f"word {number} {'x' * size}" for number, size in enumerate(sizes)]
+    for text in said:
+        large_buffer.post(text)
+        await asyncio.sleep(0)
+    assert socket.buffered_bytes() <= large_buffer.hub.limits.buffer_bytes
+    assert large_buffer.hub.counters.slow_demotions == 1
+    socket.unblock()
+    await socket.expect_texts(*said)
 
 
 async def test_an_entry_waits_behind_a_flush_that_is_not_due(large_buffer: World) -> None:

@@ -19,6 +19,7 @@ from tests.stream_server.store.scenes import (
     logged,
     notified,
     protect,
+    refusal,
     stored_notifications,
 )
 
@@ -92,6 +93,18 @@ async def test_deleting_a_comment_removes_everything_of_it(store: Store, people:
     ):
         with pytest.raises(NotFound):
             await asked
+
+
+async def test_only_the_authors_of_comment_and_status_delete_a_comment(store: Store, people: People) -> None:
+    ann, bob, eve = await people.users(3)
+    status = (await people.status(ann))["id"]
+    made = [(await comment(store, bob, status))["id"] for _ in range(2)]
+    assert await refusal(store.comments.delete(eve, made[0], new_key())) == (403, "not_yours", None)
+    await protect(store, ann)
+    assert await refusal(store.comments.delete(eve, made[0], new_key())) == (404, "not_found", None)
+    for uid, said in zip((ann, bob), made, strict=True):
+        await store.comments.delete(uid, said, new_key())
+    assert await page(store, ann, status) == []
 
 
 async def test_a_repeated_key_gets_the_same_bytes_after_a_delete_and_a_trim(

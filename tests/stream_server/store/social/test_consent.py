@@ -244,13 +244,17 @@ async def test_nothing_of_a_blocked_or_suspended_stranger_waits(asking: Store) -
     ann, eve, gus, root = await People(asking).users(4)
     for stranger in (eve, gus):
         opened = json.loads((await asking.talks.open(stranger, [ann, root], f"read this, {ann}", new_key()))[0])["id"]
-        await asking.groups.add_member(stranger, await group(asking, stranger), ann, new_key())
+        closed = await group(asking, stranger)
+        await asking.groups.add_member(stranger, closed, ann, new_key())
         listing = json.loads(await asking.lists.create(stranger, "fools", "", False, new_key()))["id"]
         await asking.lists.add_member(stranger, listing, ann, new_key())
     await asking.blocks.block(ann, eve, new_key())
     await asking.suspensions.suspend(root, gus, new_key())
     assert (await requests(asking, ann), await invitations(asking, ann)) == ([], [])
     assert ids(await asking.lists.list_containing(ann, ann, PageRequest())) == []
-    for refused in (asking.talks.get(ann, opened), asking.talks.accept(ann, opened, new_key())):
+    for refused in (
+        asking.talks.get(ann, opened), asking.talks.accept(ann, opened, new_key()),
+        asking.groups.join(ann, closed, new_key()),
+    ):  # fmt: skip
         with pytest.raises(NotFound):
             await refused

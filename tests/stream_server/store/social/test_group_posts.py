@@ -48,6 +48,18 @@ async def test_members_post_and_only_the_owner_posts_announcements(
     assert ids(await store.timelines.read_tag(uids["member"], "club", ALL)) == []
 
 
+async def test_only_members_like_and_comment_on_what_all_may_read(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    owner, stranger = await people.users(2)
+    status = await post(store, owner, await new_group(store, "public", owner))
+    before = footprint(raw)
+    refused = (403, "not_yours", None)
+    assert await refusal(store.likes.like(stranger, status, new_key())) == refused
+    assert await refusal(store.comments.create(stranger, status, "well", new_key())) == refused
+    assert footprint(raw) == before
+
+
 async def test_a_deleted_group_keeps_no_set_of_its_posts(store: Store, people: People, raw: "redis.Redis") -> None:
     (ann,) = await people.users(1)
     group = await new_group(store, "public", ann)

@@ -125,6 +125,26 @@ async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
     assert viewer.ended == ended_of(ended) != {}
 
 
+async def test_the_first_relation_of_a_user_whose_numbers_were_just_read_comes_by_the_log(
+    store: Store, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis may do another command between two of a call."""
+    ann, bob = await people.users(2)
+    redis = store.user_graphs._redis
+    run_pipeline = redis.run_pipeline
+
+    async def interrupted(commands: Any, timeout_seconds: float) -> Any:
+        monkeypatch.undo()
+        replies = await run_pipeline(commands[:-1], timeout_seconds)
+        await store.blocks.block(ann, bob, new_key())
+        return [*replies, *await run_pipeline(commands[-1:], timeout_seconds)]
+
+    monkeypatch.setattr(redis, "run_pipeline", interrupted)
+    graph = await store.user_graphs.get_graph(ann)
+    blocked_at = await store.log.head()
+    assert (graph.blocks, graph.applied_from < blocked_at, graph.head) == ({}, True, blocked_at)
+
+
 async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
     store: Store, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +191,13 @@ async def test_small_graphs_share_calls_and_wait_for_no_large_one(
     assert not asked[0].done()
     may_go_on.set()
     assert len((await asked[0]).blockers) == 50
+
+
+async def test_a_user_is_among_the_protected_accounts_while_protected(store: Store, people: People) -> None:
+    ann, _ = await people.users(2)
+    for is_protected, found in ((True, {ann}), (False, set())):
+        await store.users.update(ann, {"protected": is_protected}, new_key())
+        assert (await store.user_graphs.get_restricted_accounts()).protected == found
 
 
 async def test_restricted_accounts_are_read_in_pages(store: Store, people: People, raw: "redis.Redis") -> None:

@@ -13,10 +13,14 @@ from stream_server.store.social.likes import LikeResult
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import (
+    befriend,
     dump,
     ids,
     items_of,
+    logged,
+    protect,
     read_pages,
+    refusal,
 )
 
 
@@ -33,6 +37,32 @@ async def test_likers_are_paged_with_a_cursor_of_their_list(store: Store, people
     first = await store.likes.list_likers(ann, status, PageRequest(3))
     with pytest.raises(InvalidCursor):
         await store.likes.list_likers(ann, another, PageRequest(3, before=first.next))
+
+
+async def test_a_like_of_a_status_that_was_hidden_since_can_be_taken_back(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    await store.likes.like(bob, status, new_key())
+    await store.blocks.block(ann, bob, new_key())
+    taken_back = LikeResult(is_liked=False, like_count=0)
+    assert await store.likes.unlike(bob, status, new_key()) == taken_back
+    assert await refusal(store.likes.unlike(bob, status, new_key())) == (404, "not_found", None)
+
+
+@pytest.mark.parametrize("protected", [(), ("author",), ("actor",), ("author", "actor")])
+async def test_a_reaction_is_for_those_who_see_both_users(
+    store: Store, people: People, protected: tuple[str, ...]
+) -> None:
+    author, actor = await people.users(2)
+    uids = {"author": author, "actor": actor}
+    status = (await people.status(author))["id"]
+    await befriend(store, actor, author)
+    for name in protected:
+        await protect(store, uids[name])
+    await store.likes.like(actor, status, new_key())
+    (entry,) = await logged(store, "like")
+    both = f"users:{actor},{author}"
+    assert entry.audience == (["public", *(f"followers:{uids[name]}" for name in protected[:1]), both][len(protected)])
 
 
 async def test_a_repeated_key_gets_the_first_count(store: Store, people: People) -> None:

@@ -68,6 +68,17 @@ async def test_unknown_and_blocked_users_cannot_be_added(store: Store, people: P
     assert (await logged(store))[-1][:2] == ("list_remove", f"users:{ann}")
 
 
+@pytest.mark.parametrize("private", [False, True])
+async def test_a_member_hears_of_a_public_list_only(store: Store, people: People, *, private: bool) -> None:
+    ann, bob = await people.users(2)
+    list_id = await make(store, ann, private=private)
+    for member in (bob, ann):
+        await store.lists.add_member(ann, list_id, member, new_key())
+        await store.lists.remove_member(ann, list_id, member, new_key())
+    audiences = [entry.audience for entry in await logged(store, "list_add", "list_remove")]
+    assert audiences == [f"users:{ann}" if private else f"users:{ann},{bob}"] * 2 + [f"users:{ann}"] * 2
+
+
 async def test_members_and_lists_are_limited(store: Store, people: People, raw: "redis.Redis") -> None:
     ann, bob, carl = await people.users(3)
     list_id = await make(store, ann)

@@ -15,7 +15,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import drain
 from tests.stream_server.store.people import People, new_key, open_store
-from tests.stream_server.store.scenes import items_of, notifications
+from tests.stream_server.store.scenes import items_of, notifications, protect
 
 
 async def kinds(store: Store, uid: str) -> list[str]:
@@ -77,6 +77,37 @@ async def test_each_kind_of_notification_has_source_and_subject(store: Store, pe
     assert by_kind["comment"]["status"]["message"] == "mine"
     assert "status" not in by_kind["follow"]
     assert await notifications(store, bob) == []
+
+
+async def test_a_muted_user_notifies_nobody_of_anything_also_not_after_the_mute(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    mute(raw, ann, bob)
+    await one_of_each(store, people, ann, bob)
+    raw.delete(f"{{core}}:mutes:{ann}")
+    assert (await kinds(store, ann), await live(store, ann)) == ([], [])
+
+
+async def test_a_protected_user_who_is_not_followed_notifies_too(store: Store, people: People) -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    status = (await people.status(ann, "mine"))["id"]
+    await protect(store, bob)
+    await store.likes.like(bob, status, new_key())
+    await follow(store, bob, ann)
+    assert await kinds(store, ann) == ["follow", "like"]
+    assert len(await live(store, ann)) == 2
+
+
+async def test_a_comment_shows_the_status_of_a_muted_author_to_whom_it_mentions(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
+    status = (await people.status(ann, "mine"))["id"]
+    mute(raw, eve, ann)
+    await store.comments.create(bob, status, "well @eve", new_key())
+    (entry,) = await live(store, eve)
+    assert json.loads(entry)["status"]["id"] == status
 
 
 async def test_a_hidden_original_is_neither_on_the_page_nor_in_the_entry(

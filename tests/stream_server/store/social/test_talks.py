@@ -90,6 +90,15 @@ def sent_bytes(raw: Any) -> int:
     return int(raw.info("stats")["total_net_output_bytes"])
 
 
+async def test_nobody_writes_to_the_other_of_two_after_a_block(store: Store, people: People) -> None:
+    ann, bob, carl = await people.users(3)
+    talk, larger = await begin(store, ann, bob), await begin(store, ann, bob, carl)
+    await store.blocks.block(ann, bob, new_key())
+    for uid in (ann, bob):
+        assert await refusal(store.talks.send_message(uid, talk, "hello", new_key())) == MISSING
+        await say(store, uid, larger)
+
+
 async def test_messages_are_paged_both_ways(store: Store, people: People) -> None:
     ann, bob, carl = await people.users(3)
     talk, other = await begin(store, ann, bob), await begin(store, ann, carl)

@@ -30,16 +30,20 @@ ASKED: list[tuple[str, str, Any]] = [
 async def hide(world: World, kind: str, author: str, viewer: str) -> tuple[str, str]:
     """Return a status that the viewer may not see, for the given reason, and a comment on it."""
     more = {}
-    if kind == "private group":
-        new = {"name": "closed", "kind": "private"}
+    if "group" in kind:
+        new = {"name": "closed", "kind": "private" if kind == "private group" else "public"}
         more["group"] = (await world.call("POST", "/v1/groups", author, json=new)).json["id"]
     status = await world.status(author, **more)
+    if kind == "original":
+        status = await world.status(await world.user("eve"), "", origin=status)
     commenter = author if more else viewer
     made = await world.call("POST", f"/v1/statuses/{status}/comments", commenter, json={"message": "x"})
     if kind == "protected":
         await world.call("PATCH", "/v1/users/me", author, json={"protected": True})
-    elif kind == "blocking":
+    elif kind in {"blocking", "original"}:
         await world.call("PUT", f"/v1/users/me/blocks/{viewer}", author)
+    elif kind == "deleted group":
+        await world.call("DELETE", f"/v1/groups/{more['group']}", author)
     elif kind == "blocked":
         await world.call("PUT", f"/v1/users/me/blocks/{author}", viewer)
     elif kind == "suspended":
@@ -49,7 +53,9 @@ async def hide(world: World, kind: str, author: str, viewer: str) -> tuple[str, 
     return status, made.json["id"]
 
 
-@pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "suspended", "private group", "deleted"])
+@pytest.mark.parametrize(
+    "kind", ["protected", "blocking", "blocked", "suspended", "private group", "deleted group", "original", "deleted"]
+)
 async def test_a_hidden_status_is_answered_as_an_unknown_one(world: World, kind: str) -> None:
     author, viewer = await world.user("ann"), await world.user("bob")
     status, comment = await hide(world, kind, author, viewer)
