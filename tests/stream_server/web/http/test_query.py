@@ -51,6 +51,12 @@ def test_the_same_text_is_read_for_each_route() -> None:
     assert _parse("count=7", NoQuery) == BadRequest("unknown parameter", code="unknown_parameter", param="count").body()
 
 
+@pytest.mark.parametrize("query_type", [None, NoQuery], ids=["a stream", "another route"])
+@pytest.mark.parametrize("name", ["access_token", "token"])
+def test_a_token_in_a_url_is_refused_with_the_place_where_it_goes(query_type: Any, name: str) -> None:
+    assert "Authorization" in _parse(f"{name}=a", query_type)["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("text", "is_kept"),
     [("track=a", True), ("track=a&ticket=b", False), ("access_token=b", False), ("token=b", False),
