@@ -73,7 +73,8 @@ class Subscription:
         self.narrowing_key, self.kinds, self.required_scopes = _summarize(self.narrowing)
         self.uses_me, self.reports_matches, is_standalone = False, explain, True
         for base in self.bases:
-            self.required_scopes |= base.scopes
+            if base.scopes:  # a plug-in's may be any collection
+                self.required_scopes = self.required_scopes.union(base.scopes)
             self.uses_me |= isinstance(base, Follow) and base.includes_me
             self.reports_matches |= base.reports_matches
             is_standalone &= base.role == "standalone"

@@ -49,6 +49,7 @@ async def test_refusals_are_ordinary_answers_before_the_upgrade(api: Api) -> Non
         ({"Sec-WebSocket-Key": "?" * 24}, "", (400, "invalid_parameter", "Sec-WebSocket-Key")),
         ({"Connection": "close"}, "", (400, "invalid_parameter", "Connection")),
         ({"Origin": "http://elsewhere.example"}, "", (403, "origin_not_allowed", "Origin")),
+        ({"Origin": own[:-1]}, "", (403, "origin_not_allowed", "Origin")),  # another port
         ({"Origin": f"{own}0"}, "", (403, "origin_not_allowed", "Origin")),
         ({"Origin": "null"}, "", (403, "origin_not_allowed", "Origin")),
         ({"Origin": ""}, "", (403, "origin_not_allowed", "Origin")),

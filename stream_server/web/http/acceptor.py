@@ -30,7 +30,6 @@ class Acceptor:
                 client, address = self._listener.accept()
             except OSError:  # none waits, the socket is closed, or there are too many open files
                 return
-            client.setblocking(False)
             _run(loop.connect_accepted_socket(partial(self._make_protocol, address), client))
 
 

@@ -206,7 +206,7 @@ def _parse_close(payload: bytes) -> Received:
     if not payload:
         return Received(Opcode.CLOSE, b"")
     code, reason = int.from_bytes(payload[:2]), payload[2:]
-    if len(payload) == 1 or not is_sendable_code(code):
+    if not is_sendable_code(code):  # nor is half a code
         raise FrameFault(CloseCode.PROTOCOL_ERROR, "the code of the close frame is invalid")
     _decode(_new_utf8_decoder(), reason, is_last=True)
     return Received(Opcode.CLOSE, reason, code)

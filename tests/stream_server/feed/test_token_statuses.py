@@ -117,6 +117,13 @@ async def test_a_process_that_does_not_hear_the_log_asks_each_time(memory: Memor
     assert not await memory.asks()
 
 
+async def test_an_answer_after_a_lost_link_is_not_believed_for_what_was_heard_before_it(memory: Memory) -> None:
+    assert [await memory.asks() for _ in range(2)] == [True, False]
+    memory.heard = -math.inf
+    memory.statuses.forget(None)
+    assert [await memory.asks() for _ in range(2)] == [True, True]
+
+
 async def test_a_status_is_asked_for_again_in_time(memory: Memory) -> None:
     await memory.asks()
     memory.now = memory.heard = memory.now + MAX_KNOWN_SECONDS

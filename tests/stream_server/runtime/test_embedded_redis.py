@@ -97,11 +97,13 @@ async def test_the_next_server_removes_what_a_killed_watcher_left(tmp_path: Path
     await until_ended(embedded.redis_pid)
     binary = find_redis_binary().path
     async with redis_of_another_process(tmp_path, binary) as holder:
-        os.kill(await holder.hear("watcher"), signal.SIGKILL)
-        os.kill(await holder.hear("redis"), signal.SIGKILL)
+        watcher_pid, redis_pid = await holder.hear("watcher"), await holder.hear("redis")
+        scratch = Path(await holder.hear("socket")).parent
+        os.kill(holder.pid, signal.SIGSTOP)  # else it removes the folder itself when its Redis ends
+        os.kill(watcher_pid, signal.SIGKILL)
+        os.kill(redis_pid, signal.SIGKILL)
         holder.kill()
         await holder.end()
-        scratch = Path(await holder.hear("socket")).parent
         assert scratch.exists()
     async with started_redis(tmp_path) as again:
         assert not scratch.exists()

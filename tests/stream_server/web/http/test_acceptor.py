@@ -1,6 +1,7 @@
 """Connections that wait behind the one that the loop has accepted are accepted too, a limited number at once."""
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -23,6 +24,7 @@ class Echo(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         Echo.made += 1
+        assert not os.get_blocking(transport.get_extra_info("socket").fileno()), "the loop must see to that"
         assert self.peer == transport.get_extra_info("peername")
         self.transport = transport
 

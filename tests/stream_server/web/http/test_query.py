@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from stream_server.errors import ApiError, BadRequest
 from stream_server.web.api.statuses import HomeTimelineQuery
 from stream_server.web.http.paging import IdsQuery
-from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, parse_pairs, read_query
+from stream_server.web.http.query import (
+    MAX_KEPT_QUERY_CHARS,
+    MAX_KEPT_STRUCT_CHARS,
+    check_parameter_names,
+    parse_pairs,
+    query_of,
+    read_query,
+)
 from stream_server.web.route import NoQuery
 
 
@@ -42,6 +49,22 @@ def test_a_repeated_query_means_the_same(text: str) -> None:
 def test_the_same_text_is_read_for_each_route() -> None:
     assert _parse("count=7", HomeTimelineQuery) == HomeTimelineQuery(count=7)
     assert _parse("count=7", NoQuery) == BadRequest("unknown parameter", code="unknown_parameter", param="count").body()
+
+
+@pytest.mark.parametrize("query_type", [None, NoQuery], ids=["a stream", "another route"])
+@pytest.mark.parametrize("name", ["access_token", "token"])
+def test_a_token_in_a_url_is_refused_with_the_place_where_it_goes(query_type: Any, name: str) -> None:
+    assert "Authorization" in _parse(f"{name}=a", query_type)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [("track=a", True), ("track=a&ticket=b", False), ("access_token=b", False), ("token=b", False),
+     ("track=" + "a" * MAX_KEPT_QUERY_CHARS, False)],
+)  # fmt: skip
+def test_only_short_queries_without_a_secret_are_kept(text: str, is_kept: bool) -> None:  # noqa: FBT001 - a row
+    first, second = [query_of(make_mocked_request("GET", f"/?{text}")) for _ in range(2)]
+    assert (first == second, first is second) == (True, is_kept)
 
 
 def test_requests_share_no_list() -> None:
