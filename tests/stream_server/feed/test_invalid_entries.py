@@ -1,10 +1,13 @@
 """Messages and log rows that are not entries are counted and skipped, and the stream continues."""
 
+from typing import Any
+
 import pytest
 
 from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import make_entry
 from stream_server.events.position import EPOCH_MS, Position
+from stream_server.store import keys
 from tests.stream_server.feed.node import LogWriter, Node, now_ms
 from tests.stream_server.feed.returning_client import ReturningClient
 from tests.waiting import eventually
@@ -68,6 +71,27 @@ async def test_an_invalid_body_is_skipped_in_a_message_and_on_the_log(node: Node
         await client.expect_cursor(positions[-1])
         assert [n for n, _ in client.kept] == [1, 3]
     assert not node.task.done()
+
+
+async def test_invalid_rows_of_the_log_are_counted_and_skipped(node: Node, writer: LogWriter) -> None:
+    rows: list[dict[Any, Any]] = [
+        {"foo": "bar"}, {"n": 1}, {"n": "x", "k": "post", "a": "public", "e": "{}"},
+        {"n": 2, "k": "po st", "a": "public", "e": "{}"}, {"n": 2, "k": "post", "a": b"\xff", "e": "{}"},
+        {"n": 2, "k": "post", "a": "public", "e": "{\n}"}, {"n": -1, "k": "post", "a": "public", "e": "{}"},
+    ]  # fmt: skip
+    positions, later = [writer.write()], ReturningClient()
+    for at, row in enumerate(rows):
+        writer.client.xadd(keys.LOG, row, id=f"{positions[0].ms}-{positions[0].seq + 1 + at}")
+    writer.client.hset(keys.META, "seq", positions[0].seq + len(rows))
+    positions.append(writer.write(published=False))
+    await node.expect_received(positions)
+    before = node.store.log.invalid_rows
+    assert [entry.position for entry in await node.store.log.read(positions[0], 2)] == positions[1:]
+    assert node.store.log.invalid_rows == before + len(rows)
+    await later.connect(node)
+    await later.expect_cursor(positions[-1])
+    assert len(later.kept) == 2
+    assert later.gaps == []
 
 
 async def test_an_entry_larger_than_the_ring_is_delivered(node: Node, writer: LogWriter, *, full: bool) -> None:

@@ -76,3 +76,10 @@ async def test_the_request_of_a_claimed_fan_out_comes_too_late(store: Store, sce
     assert _hashes(raw) == [scene.job]
     assert await store.job_runner.run_pass(claimed) == "done"
     assert await store.job_queue.advance(late) == ["stale"]
+
+
+async def test_others_who_leave_do_not_touch_it(store: Store, people: People, scene: Scene) -> None:
+    other = await people.user("other")
+    await store.follows.follow(scene.follower, other, new_key())
+    await store.follows.unfollow(scene.follower, other, new_key())
+    assert await store.job_queue.advance(PassResult(ClaimedJob(scene.job, NO_HASH))) == ["done"]
