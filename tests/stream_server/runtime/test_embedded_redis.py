@@ -104,6 +104,7 @@ async def test_the_next_server_removes_what_a_killed_watcher_left(tmp_path: Path
         os.kill(redis_pid, signal.SIGKILL)
         holder.kill()
         await holder.end()
+        await until_ended(redis_pid)
         assert scratch.exists()
     async with started_redis(tmp_path) as again:
         assert not scratch.exists()
