@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import fcntl
 import os
 import re
 import shutil
@@ -140,6 +141,14 @@ async def test_a_second_server_on_the_data_folder_is_refused(tmp_path: Path) -> 
         assert str(first.redis_pid) in str(refusal.value)
         assert "\n" not in str(refusal.value)
         assert read_log(first.url) == ["a"]
+
+
+async def test_a_start_waits_for_the_redis_of_a_killed_server_to_end(tmp_path: Path) -> None:
+    lock = os.open(tmp_path / module.LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    asyncio.get_running_loop().call_later(0.3, os.close, lock)
+    async with started_redis(tmp_path) as embedded:
+        assert read_log(embedded.url) == []
 
 
 @pytest.mark.extended
