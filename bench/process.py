@@ -70,12 +70,12 @@ def memory_kib(pid: int) -> int:
     return sum(int(rows[name].split()[0]) for name in ("RssAnon", "RssShmem"))
 
 
-def wait_for_line(path: Path, start: str, process: "subprocess.Popen[bytes]", seconds: float = 30.0) -> str:
+def wait_for_line(path: Path, start: str, process: "subprocess.Popen[bytes]") -> str:
     """Return the rest of the first line in the file that begins with ``start``.
 
     Raises RuntimeError if it does not appear.
     """
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 30
     while time.monotonic() < end and process.poll() is None:
         for line in path.read_text().splitlines():
             if line.startswith(start):

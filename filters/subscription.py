@@ -18,7 +18,7 @@ _ALL_KINDS = frozenset(KINDS)
 
 
 class _Narrowing(NamedTuple):
-    """What all subscriptions with the same narrowing filters share. Most have one set, whose key takes 300 bytes."""
+    """What subscriptions with the same narrowing filters share, as most have the same: its key takes 300 bytes."""
 
     key: Hashable
     kinds: frozenset[str]
@@ -73,7 +73,8 @@ class Subscription:
         self.narrowing_key, self.kinds, self.required_scopes = _summarize(self.narrowing)
         self.uses_me, self.reports_matches, is_standalone = False, explain, True
         for base in self.bases:
-            self.required_scopes |= base.scopes
+            if base.scopes:  # a plug-in's may be any collection
+                self.required_scopes = self.required_scopes.union(base.scopes)
             self.uses_me |= isinstance(base, Follow) and base.includes_me
             self.reports_matches |= base.reports_matches
             is_standalone &= base.role == "standalone"
@@ -230,7 +231,6 @@ def parse_subscription(
     params: Mapping[str, str],
     registry: Registry,
     *,
-    following: Collection[str] | None = None,
     explain: bool = False,
     viewer_independent: bool | None = None,
 ) -> Subscription:
@@ -239,8 +239,6 @@ def parse_subscription(
     Args:
         params: The filters' parameters by name. Repeated parameters are joined by their separator.
         registry: The filters that a client may use.
-        following: The set of users whom the client follows, for ``follow=@me``. The caller may change it later. If it
-            is None, the caller sets it later with :meth:`filters.subscription.Subscription.with_following`.
         explain: Whether the client asked for the reasons of each match.
         viewer_independent: Whether every user gets the same events. If None: True for a standalone filter, else False.
     """
@@ -253,7 +251,7 @@ def parse_subscription(
         _ = subscription.unindexed_bases
     except FilterFailure as failed:
         raise _plugin_refusal(failed.filter.name, failed.error) from failed
-    return subscription if following is None else subscription.with_following(following)
+    return subscription
 
 
 def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter]:

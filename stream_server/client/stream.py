@@ -225,7 +225,7 @@ class Stream:
         self.connections += 1
 
     def _accept_frames(self, frames: Iterable[Frame]) -> Malformed | None:
-        """Accept the frames. Return what is wrong with the first bad one."""
+        """Accept the frames up to the first bad one. Return what is wrong with that one, None if there is none."""
         try:
             for frame in frames:
                 self._accept_frame(frame)

@@ -156,11 +156,10 @@ class Feed:
             await subscription.deliver(handle, self.hub.live.flusher.flush_if_due)
 
     def _handle_message(self, has_more: Callable[[], bool], message: bytes) -> Work | None:
-        """Publish the entry of one message to the hub. Return a coroutine to await before the next message, or None.
+        """Publish the entry of one message to the hub. Return the work to await before the next message, or None.
 
-        ``has_more`` returns whether further messages were read with this one.
-
-        If earlier entries are missing, this work reads them from the log. A message without a valid signature is never
+        ``has_more`` returns whether further messages were read with this one. If earlier entries are missing, the work
+        reads them from the log. A message without a valid signature is never
         published: it only lets the log be read, which may have new entries.
         """
         plain = self._open_signed(message)

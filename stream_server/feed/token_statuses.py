@@ -150,7 +150,7 @@ class TokenRecheck:
         self.ended_streams = 0
 
     async def run(self) -> None:
-        """Check after each gap of the log, and every few minutes, until cancelled."""
+        """Check the tokens of all streams when the hub has missed entries, and every few minutes, until cancelled."""
         seconds = CHECK_SECONDS
         while True:
             with suppress(TimeoutError):

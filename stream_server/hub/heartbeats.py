@@ -229,7 +229,7 @@ class Heartbeats:
                 self._unacked_at_last_check[client] = client.unacked_bytes()
 
     def _check_peers(self) -> None:
-        """Check clients that got a heartbeat in the previous tick. A living machine has acknowledged it by now."""
+        """Look for machines that have not acknowledged the heartbeat of the previous tick. A living one has, by now."""
         self._dead_peer_check.recheck_silent()
         groups, self._groups_to_check = self._groups_to_check, []
         for group in groups:

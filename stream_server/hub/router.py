@@ -153,6 +153,7 @@ class Router:
         forms = [entry]
         if is_quote and (live.private_group_count or rendered is not entry):
             forms.append(entry.without_original())  # some users see the quote without its original
+        shared: Sequence[ClientGroup] = ()
         private: dict[ClientGroup, None] = {}
         for form in forms:
             matching = live.index.match(form.event)
@@ -160,16 +161,22 @@ class Router:
                 private.update((group, None) for group in matching if group.private_view is not None)
                 matching = [group for group in matching if group.private_view is None]
             if rendered is not None and form is (rendered if is_quote else entry):  # as `entry_to_match` says
-                left = live.flusher.write_at_once(matching, rendered) if is_last else matching
-                if left:
-                    self._queue_for_shared_groups(left, rendered)
+                shared = matching
+        if live.index.failures or live.index.verification.unverified:
+            self._demote_unmatched_groups()  # first: they read the entry again, also one whose other form has matched
+            shared = [group for group in shared if group.members]
+            private = {group: None for group in private if group.members}
+        if rendered is not None and shared:
+            left = live.flusher.write_at_once(shared, rendered) if is_last else shared
+            if left:
+                self._queue_for_shared_groups(left, rendered)
         if entry.kind in CREATION_KINDS:
             # A removal goes to the clients that received the removed post, even if they no longer follow its author.
             received = self._viewer_cache.sent_subjects.receivers_of(entry.subject_id or "")
             private.update(dict.fromkeys(self._registry.groups_of_views(received)))
         if private:
             live.index.verification.verify(list(private), lambda some: self._deliver_to_private_groups(some, entry))
-        if live.index.failures or live.index.verification.unverified:
+        if live.index.verification.unverified:
             self._demote_unmatched_groups()
 
     def _queue_for_shared_groups(self, groups: Sequence[ClientGroup], rendered: Entry) -> None:

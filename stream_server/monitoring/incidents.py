@@ -40,7 +40,7 @@ class RecentErrors(logging.Handler):
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to remember a record.
 
-        Set its number of suppressed records, which the log's own handler had set, to 0.
+        Its number of suppressed records (``suppressed``) becomes 0: the log's own handler has set it for itself.
         """
         record.suppressed = 0
         return bool(super().filter(record))

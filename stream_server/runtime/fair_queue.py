@@ -51,7 +51,10 @@ class FairQueue:
 
     @property
     def is_down(self) -> bool:
-        """Whether all have failed for a while, because Redis does not answer. Then few try, and the others fail."""
+        """Whether every holder of a place has failed for a while, because Redis does not answer.
+
+        Then only a few may try, and the others fail at once.
+        """
         since = self._failing_since
         return since is not None and time.monotonic() - since >= DOWN_AFTER_SECONDS
 

@@ -126,6 +126,17 @@ async def test_a_stream_goes_on_with_a_new_token(api: Api) -> None:
         assert goodbye_code(await stream.until_end(20)) == "token_expired"
 
 
+async def test_a_firehose_needs_its_scope_in_the_new_token_too(api: Api) -> None:
+    ann = await api.user()
+    streams = [await api.stream({"firehose": "true"}, uid=ann) for _ in range(STREAMS_PER_USER)]
+    await until_listed(api, ann, STREAMS_PER_USER)
+    for stream in streams:
+        path = f"/v1/streams/{connection(stream)}/token"
+        refused = await api.call("POST", path, token=mint(ann, "read stream"))
+        assert refused.error == (403, "insufficient_scope", None)
+        await stream.close()
+
+
 async def test_one_more_stream_closes_the_oldest_over_all_processes(api: Api) -> None:
     ann, bob = await api.user(), await api.user()
     other = await api.stream({"track": "tea"}, uid=bob)

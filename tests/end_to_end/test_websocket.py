@@ -142,6 +142,7 @@ async def test_a_wrong_operation_is_answered_and_changes_nothing(api: Api, opene
     assert (await narrow.ask("update", parameters={"firehose": True}))["error"]["code"] == "insufficient_scope"
     assert (await narrow.ask("token", token=mint(ann)))["kind"] == "token"
     assert (await narrow.ask("update", parameters={"firehose": True}))["kind"] == "effective"
+    assert (await narrow.ask("token", token=mint(ann, "stream")))["error"]["code"] == "insufficient_scope"
     post = await api.post(ann, word)
     for stream in (socket, narrow):
         await stream.until(lambda s: ("post", post["id"]) in s.received)

@@ -29,8 +29,9 @@ def test_a_partition_comes_with_the_firehose(registry: Registry) -> None:
 
 
 def test_me_is_resolved_with_a_following_set(registry: Registry) -> None:
-    assert parse_subscription({"follow": "@me"}, registry, following={"8"}).matches(post(user_ids=frozenset({"8"})))
-    assert parse_subscription({"follow": "@me"}, registry).uses_me
+    subscription = parse_subscription({"follow": "@me"}, registry)
+    assert subscription.uses_me
+    assert subscription.with_following({"8"}).matches(post(user_ids=frozenset({"8"})))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """A subscription matches if one of its bases matches and all narrowing filters match."""
 
+from typing import Any, ClassVar
+
 import pytest
 
-from filters.base import FilterFailure
+from filters.base import Filter, FilterFailure
+from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import user_key
 from filters.location import Location
@@ -12,13 +15,21 @@ from filters.rule import Rules
 from filters.sample import Firehose, Sample
 from filters.subscription import Subscription
 from filters.track import Track
-from tests.filters.plugin import install
+from tests.filters.plugin import Plugin, install
 from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post
 
 TRACK = Track.parse("tea,milk")
 BOX = Location.parse("-74,40,-73,41")
 POSTS = Kinds.parse("post,delete")
+
+
+class Scoped(Plugin):
+    name = "scoped"
+    scopes: ClassVar[Any] = ("admin",)
+
+    def matches(self, event: Event) -> bool:
+        return True
 
 
 def test_equal_subscriptions_are_equal_in_any_order() -> None:
@@ -57,6 +68,11 @@ def test_scopes_kinds_and_independence_of_the_viewer() -> None:
     assert (mine.required_scopes, mine.viewer_independent, mine.uses_me) == (frozenset(), False, True)
     assert mine.kinds == set(KINDS)
     assert Subscription([Sample.parse("1")]).viewer_independent
+
+
+@pytest.mark.parametrize("parts", [([Scoped()], []), ([TRACK], [Scoped()]), ([Scoped(), Firehose()], [])])
+def test_the_scopes_of_a_plug_in_may_be_any_collection(parts: tuple[list[Filter], list[Filter]]) -> None:
+    assert "admin" in Subscription(*parts).required_scopes
 
 
 def test_only_the_failed_part_is_disabled(registry: Registry) -> None:

@@ -131,7 +131,7 @@ class Profile {
 
   follow(state) {
     if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
-    if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "is asked no more"));
+    if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "no longer has your request"));
     return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.site.write("PUT", `/v1/users/me/following/${this.user.id}`).then(() => this.reload()), "primary");
   }
 

@@ -10,7 +10,7 @@ import { deed, removableRow } from "./user_row.js";
 /** @param {Page} page @param {string} [tab] */
 export function requests(page, tab = "received") {
   const content = tab === "sent"
-    ? removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Cancel request", "is asked no more", "You have asked nobody.")
+    ? removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Cancel request", "no longer has your request", "You have asked nobody.")
     : received(page);
   page.show("Follow requests", tabs("#/people/requests", tab, [["received", "Received"], ["sent", "Sent"]]), content);
   for (const kind of ["request", "unrequest"]) page.on(kind, () => { if (tab !== "sent") page.site.reload(); });

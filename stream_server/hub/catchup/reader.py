@@ -145,7 +145,7 @@ class CatchUpPage(NamedTuple):
 
 
 class CatchUpReader:
-    """Reads pages of past entries for clients, from memory or from the log, and keeps what each client receives.
+    """Reads pages of past entries for clients, from memory or from the log, and picks the entries that each receives.
 
     The clients are streams, long polls and previews of rules. ``failures`` counts the filters that were
     disabled because they raised an exception.

@@ -85,7 +85,7 @@ function write.comment_create(uid, status, json)
   with_counter_changed(row, 'comments', 1)
   local body = '{"wire":{"comment":' .. json .. ',"status":' .. embedded_json(row) .. '}}'
   local audience = reaction_audience(uid, row)
-  local position, now = append_entry('comment', audience, body, ms, seq, n)
+  local position = append_entry('comment', audience, body, ms, seq, n)
   redis.call('HSET', KEY.comment .. id, 'uid', uid, 'status', status, 'json', json, 'mentioned',
     table.concat(mentioned, ' '), 'audience', audience)
   redis.call('ZADD', KEY.comments .. status, id, id)

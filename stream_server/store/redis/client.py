@@ -143,7 +143,7 @@ class RedisClient:
 
     @property
     def nodes_returned(self) -> int:
-        """Zero, because :attr:`unreachable_nodes` is empty."""
+        """How many of the :attr:`unreachable_nodes` have answered again: always 0."""
         return 0
 
     @property

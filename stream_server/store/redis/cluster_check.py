@@ -156,9 +156,10 @@ async def _look(topology: ClusterTopology, write_replicas: int) -> list[ClusterF
 
 
 async def ask_node(topology: ClusterTopology, node: HostPort, *commands: Command) -> list[Any] | str:
-    """Return the replies of one node, or why it gave none, as a sentence. An error stands in the place of a refusal.
+    """Return the replies of one node to ``commands``, or a sentence that says why there are none.
 
-    If it refuses the first command, this is the sentence.
+    There are none if the node does not answer or refuses the first command. A later command that it refuses has the
+    error as its reply.
     """
     try:
         async with asyncio.timeout(topology.timeout_seconds), aclosing(topology.open_client(node)) as client:

@@ -145,7 +145,7 @@ class OpenStreams(Noun):
         await self._derived.execute(("RPUSH", key, *described), ("EXPIRE", key, ANSWER_TTL_SECONDS))
 
     async def read_answers(self, question: StreamQuestion) -> list[bytes]:
-        """Return the answers that have arrived so far."""
+        """Return what has come so far in answer to :meth:`ask`: the JSON of each stream."""
         found: list[bytes]
         (found,) = await self._derived.execute(("LRANGE", keys.stream_answers(question.answers), 0, -1))
         return found

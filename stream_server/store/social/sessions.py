@@ -200,15 +200,15 @@ def _status_commands(token: TokenId) -> Sequence[Command]:
     user = _USER_READ.command(token.uid.encode())
     if token.session:
         sessions = keys.key_for("sessions", token.uid)
-        return user, ("HEXISTS", sessions, token.session), ("PTTL", sessions)
+        return user, ("PTTL", sessions), ("HEXISTS", sessions, token.session)  # it may expire between the two
     return user, _REVOKED_READ.command(f"{token.uid}:{token.jti}".encode())
 
 
 def _token_status(token: TokenId, replies: Iterator[Any]) -> TokenStatus:
-    """Return the status of a token from the replies to its commands, which it takes from ``replies``."""
+    """Return the status of a token. Takes the replies to its commands (`_status_commands`) from ``replies``."""
     user_id, suspended, valid_from, scopes = next(replies)
-    found = next(replies)
     ttl_ms = next(replies) if token.session else -1
+    found = next(replies)
     is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
     is_revoked = is_too_old or bool(found) != bool(token.session)
     granted = frozenset(scopes.decode().split()) if scopes else frozenset[str]()

@@ -114,9 +114,10 @@ class UserGraphs(Noun):
     async def _read_step(
         self, uids: Sequence[str], sizes: Sequence[float], applied_from: Position, head: Position
     ) -> list[UserGraph]:
-        """Return the graphs of users, who had ``sizes`` relations between the positions ``applied_from`` and ``head``.
+        """Return the graph of each user. ``sizes`` are the numbers of their relations.
 
-        Users without a relation are not read again: the log tells which relations they got since.
+        They were counted while the head of the log went from ``applied_from`` to ``head``. Users without a relation are
+        not read again: the log tells which relations they got since.
         """
         known = [uid.encode() for uid, size in zip(uids, sizes, strict=True) if size]
         commands = [read.command(name) for name in known for read in _SET_READS]

@@ -80,9 +80,10 @@ def page(
     path: str, name: str, summary: str, response: type[PageAnswer], query_type: type[PageQuery] = PageQuery, *,
     call: str = "", scope: str = "read", **options: Any,
 ) -> Route:  # fmt: skip
-    """Return a row for reading one page of a list. The method gets the page request too, and returns a page.
+    """Return a row for reading one page of a list by a method of the store: ``call``, else ``name``.
 
-    Further members of ``query_type``, which are not about the page, go to the method in their order. The last member of
+    The method gets the caller, the parameters of the path, the page request, and the members of ``query_type`` that are
+    not about the page, in their order. It returns a page. The last member of
     ``response`` is the list. With the scope ``admin`` the page is the same for all who may read it, so the method gets
     no caller. ``options`` are further attributes of the :class:`Route`.
     """

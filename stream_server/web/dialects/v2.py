@@ -98,7 +98,7 @@ async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameter
 
 
 def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
-    """Return the time in the parameter ``name``. Raises InvalidValue unless it is an ISO 8601 time in UTC."""
+    """Return the text of the parameter ``name``. Raises InvalidValue unless it is an ISO 8601 time in UTC."""
     text = query_parameters[name]
     try:
         datetime.fromisoformat(text if _TIME_PATTERN.fullmatch(text) else "no time")

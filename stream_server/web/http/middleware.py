@@ -79,7 +79,7 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
 
     ``route`` is its row in the URL table. Raises ConnectionError if the client has disconnected.
 
-    The request runs in a task of its own, so the timeout of its Redis calls is forgotten with the task.
+    A request that is no stream runs in a task of its own, with which the timeout of its Redis calls is forgotten.
     """
     started_at = time.monotonic()
     app = request.app

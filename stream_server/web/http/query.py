@@ -188,7 +188,7 @@ def _is_immutable(query_type: type[msgspec.Struct]) -> bool:
 
 @cache
 def _required_parameters(query_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the required parameters."""
+    """Return the names of the parameters that a query of this type must have."""
     return tuple(field.encode_name for field in _struct_fields(query_type) if field.required)
 
 

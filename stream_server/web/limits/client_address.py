@@ -48,7 +48,7 @@ _PORT = re.compile(r"^(\d+\.\d+\.\d+\.\d+):\d+$")
 
 
 class TrustedProxies:
-    """The networks whose proxies are believed, and the one header that is believed."""
+    """The proxies that may say for whom they ask, by their networks, and the header in which they say it."""
 
     def __init__(self, setting: str, header: str = "X-Forwarded-For") -> None:
         """``setting`` has addresses or networks, separated by commas; ``header`` is the name of the header.
@@ -87,7 +87,7 @@ class TrustedProxies:
         return _subject_of(current)
 
     def request_address(self, peer: str, headers: MultiMapping[str]) -> str:
-        """Return :meth:`client_address` for a request with these headers, which are read if a trusted proxy sent it."""
+        """Return :meth:`client_address` for a request from ``peer``. Only headers of a trusted proxy are read."""
         if not self._networks or self._header not in headers or not self.is_trusted(peer):
             return subject_of_peer(peer)
         return self.client_address(peer, self.read_header(headers.getall(self._header)))

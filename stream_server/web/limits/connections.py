@@ -191,7 +191,7 @@ class HeldHeads:
     """
 
     def __init__(self, hits: LimitHits) -> None:
-        """``hits`` counts the connections that are closed because they hold the most."""
+        """``hits`` counts each connection that is closed because all hold too much and it holds the most."""
         self._hits = hits
         self._sizes: dict[Holder, int] = {}
         self.total = 0

@@ -40,7 +40,7 @@ async def read_stream_parameters(request: web.Request, separators: Mapping[str, 
 
 
 def read_query_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
-    """Return all parameters of a stream's request without a body, see `read_stream_parameters`."""
+    """Return the parameters of a stream's GET or HEAD request, as `read_stream_parameters` does."""
     return join_parameters([pair for pair in query_of(request).pairs if pair[0] not in OF_ONE_REQUEST], separators)
 
 

@@ -109,7 +109,7 @@ def accepted_coding(request: web.Request) -> str:
 
 
 def add_vary(request: web.Request, headers: MutableMapping[str, str]) -> None:
-    """Tell caches that the answer depends on `Accept-Encoding`, whether it is compressed or not (RFC 9110 §12.5.5)."""
+    """Add `Vary` if streams may be compressed: the answer depends on `Accept-Encoding` (RFC 9110 §12.5.5)."""
     if request.app[CONFIG].compress_streams == "on":
         headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
 

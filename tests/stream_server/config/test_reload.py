@@ -1,6 +1,9 @@
 """A reload changes each reloadable setting of a running server, which reads it at each use."""
 
+import asyncio
 import logging
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,7 +19,7 @@ from stream_server.web.http import app_keys
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.limits.rate_limits import READS
 from tests.stream_server import tokens
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 RELOADABLE = {s.name for s in SETTINGS if s.is_reloadable}
 
@@ -94,3 +97,13 @@ async def test_a_reload_logs_changes_since_the_last_reload(config: Config, caplo
         reload.reload_now(replace(config))
     unchanged = "reloaded the settings: none has changed"
     assert messages(caplog) == ["reloaded streams_per_user: 32 -> 1", unchanged, "reloaded streams_per_user: 1 -> 32"]
+
+
+async def test_a_hangup_signal_during_the_start_reloads_later(config: Config) -> None:
+    reload = SettingsReloader(config, lambda: replace(config, streams_per_user=1))
+    os.kill(os.getpid(), signal.SIGHUP)
+    running = asyncio.create_task(reload.run(config))
+    await eventually(lambda: config.streams_per_user == 1)
+    running.cancel()
+    await asyncio.wait({running})
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)

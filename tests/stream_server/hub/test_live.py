@@ -14,6 +14,7 @@ from filters.track import Track
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import LogPage
+from stream_server.hub.delivery import Delivery
 from stream_server.hub.group import ClientGroup
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
@@ -148,6 +149,16 @@ async def test_a_position_advances_past_entries_that_do_not_match(world: World) 
         world.post(f"red {number}")
     polled = await world.poll(world.request(LOG_START, track="blue")).run(0)
     assert (polled.items, polled.position, polled.has_more) == ([], world.hub.head, False)
+
+
+async def test_a_poll_that_reads_several_pages_takes_no_more_than_its_limit(world: World) -> None:
+    for n in range(20):
+        world.post(f"red {n} {'x' * 20_000}")  # a page has six of them
+    polled = await world.poll(world.request(LOG_START, track="red")).run(0)
+    assert len(polled.items) == 10
+    assert isinstance(polled.items[-1], Delivery)
+    assert (polled.position, polled.has_more) == (polled.items[-1].entry.position, True)
+    assert b"red 9 " in polled.items[-1].entry.wire
 
 
 async def test_a_heartbeat_while_catching_up_has_the_position_of_the_client() -> None:

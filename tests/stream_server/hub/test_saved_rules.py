@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from filters.event import Event
-from filters.rule import SavedRules
+from filters.rule import Rules, SavedRules
 from filters.rules.rule import Rule
 from stream_server.events.position import LOG_START
 from stream_server.hub.catchup.reader import MAX_RULES_PER_SLICE, SavedRulesCache
@@ -295,3 +295,29 @@ async def test_rules_that_take_too_long_are_disabled_and_others_are_unhurt(world
         assert (warning["code"], warning["filter"]) == ("filter_too_costly", "rules")
         assert "rule" not in warning
     assert world.hub.live.index.verification.unverified == []
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize("blocks", [{}, {"8": 1}], ids=["shared view", "private view"])
+async def test_a_filter_that_raises_for_one_form_of_a_quote_costs_no_second_copy(
+    world: World, monkeypatch: pytest.MonkeyPatch, blocks: dict[str, int], *, is_last: bool
+) -> None:
+    """A quote is matched with its original and without it, because some users may not see that."""
+    matching, failing = Rules.matches, True
+
+    def fails_for_the_other_form(self: Rules, event: Event) -> bool:
+        if failing and (event.analyzed_quote.text == "tea") == bool(blocks):
+            raise ZeroDivisionError
+        return matching(self, event)
+
+    original = world.post("tea", uid="8")
+    monkeypatch.setattr(Rules, "matches", fails_for_the_other_form)
+    world.graphs["1"], world.graphs["2"] = Graph(blocks=blocks), Graph(blocks={"9": 1})
+    world.open(user="2", track="nothing")  # somebody has a private view
+    _, live = world.open(user="1", rule="(look -milk) OR end")
+    await world.until_live(2)
+    world.is_last = is_last
+    world.post("look at this", uid="7", original=original)
+    failing = False
+    world.post("end")
+    await live.expect_texts("look at this", "end")

@@ -72,7 +72,7 @@ def _post(world: World, uid: str, key: str = "") -> Awaitable[Answer]:
 
 
 def _looks_up(commands: Any) -> bool:
-    return bool(commands[-1][0] == "EXISTS")
+    return b"EXISTS" in commands[-1]
 
 
 def _writes(commands: Any) -> bool:

@@ -54,6 +54,30 @@ async def test_an_entry_published_while_a_viewer_is_read_is_applied_once(world: 
     assert len(viewers) == 0
 
 
+async def test_a_protected_user_receives_the_own_posts(world: World) -> None:
+    world.publish("protect", user=user_json("1"))
+    _, own = world.open(user="1", track="red")
+    _, other = world.open(user="2", track="red")
+    await world.until_live(2)
+    world.post("red", uid="1", audience="followers:1")
+    world.post("red for all", uid="7")
+    await own.expect_texts("red", "red for all")
+    await other.expect_texts("red for all")
+
+
+async def test_a_user_who_left_a_protected_user_receives_the_delete_of_what_came_before(world: World) -> None:
+    world.publish("protect", user=user_json("7"))
+    post = world.post("red", uid="7", audience="followers:7")
+    world.graphs["1"] = Graph(ended={("7", 1): post.position.ms})
+    _, former = world.open(user="1", track="red")
+    _, stranger = world.open(user="2", track="red")
+    await world.until_live(2)
+    world.delete(post)
+    world.post("red for all", uid="8")
+    await former.expect_kinds("hello", "delete", "post")
+    await stranger.expect_kinds("hello", "post")
+
+
 async def test_an_account_status_ignores_entries_from_before_it_was_read(world: World) -> None:
     early = world.publish("protect", user=user_json("7"))
     account_status = AccountStatus()

@@ -9,6 +9,8 @@ import redis
 
 from stream_server.errors import Forbidden, NotFound, OutcomeUnknown
 from stream_server.events.position import LOG_START
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
 from stream_server.store.social.sessions import RefreshSecrets, TokenId
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
@@ -117,6 +119,22 @@ async def test_many_tokens_are_checked_together(store: Store, people: People) ->
     asked = [TokenId(uid, "any", f"s{number % 2}") for number in range(250)]
     statuses = await store.sessions.get_token_statuses(asked)
     assert [status.revoked for status in statuses] == [True, False] * 125
+
+
+async def test_the_sessions_of_a_user_may_expire_between_the_questions_about_one(
+    store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid = await people.user("ann")
+    await start(store, uid)
+    execute = RedisClient.execute
+
+    async def expire_before_the_last(self: RedisClient, *commands: Command) -> list[Any]:
+        replies = await execute(self, *commands[:-1])
+        raw.delete(f"{{core}}:sessions:{uid}")
+        return replies + await execute(self, commands[-1])
+
+    monkeypatch.setattr(RedisClient, "execute", expire_before_the_last)
+    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
 
 
 async def test_a_ticket_is_used_once(store: Store) -> None:
