@@ -80,6 +80,16 @@ async def test_a_token_is_renewed_by_the_newest_refresh_token() -> None:
     assert keys[0] == keys[1] != keys[2] == keys[3]
 
 
+async def test_a_stream_does_not_return_with_the_token_that_the_server_called_expired() -> None:
+    """By the clock of the client it is good for another hour."""
+    goodbye = sse("goodbye", 1, code="token_expired", reason="expired", retry_after=None)
+    answers = (session(1), Answer([sse("hello", 0), goodbye]), session(2), Answer([sse("hello", 1), post(2)]))
+    async with logged_in(*answers) as (script, client):
+        assert (await anext(aiter(client.stream(track="hi")))).kind == "post"
+    tokens = [sent(asked) for asked in script.asked if asked.path == "/v1/stream"]
+    assert tokens == ["t1", "t2"]
+
+
 async def test_a_refresh_token_is_never_sent_again_if_it_may_have_arrived() -> None:
     """Its second use would end the session. So the client logs in anew."""
     expired = Answer([error("token_expired")], 401)

@@ -6,9 +6,11 @@ from collections.abc import Callable
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.events.position import Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
+from stream_server.hub import poll as long_poll
 from stream_server.hub.catchup.reader import LogPage
+from stream_server.hub.delivery import Delivery
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -107,3 +109,19 @@ async def test_a_poll_that_times_out_in_the_iteration_of_a_stop_keeps_no_other_c
         await ended.wait()
         assert (await running).items == []
         assert (await waiting).disconnect_reason is not None
+
+
+async def test_an_answer_of_a_poll_ends_after_the_page_that_makes_it_large(
+    monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    monkeypatch.setattr(long_poll, "MAX_ANSWER_BYTES", 1000)
+    posts = [world.post(f"post {number}") for number in range(600)]
+    position, found, sizes = LOG_START, list[Position](), list[int]()
+    while position != world.hub.head:
+        request = world.request(position, firehose="true")
+        answer = await long_poll.LongPoll(world.hub, request, limit=1000, initial_gap=None).run(0)
+        found += [item.entry.position for item in answer.items if isinstance(item, Delivery)]
+        sizes.append(len(answer.items))
+        position = answer.position
+    assert found == [post.position for post in posts]
+    assert max(sizes) < 300, "a page has 256"

@@ -179,12 +179,14 @@ async def test_a_replay_shows_what_happened_to_a_status_that_left_since(scene: S
     """Nobody deleted it, so the events about it come; those about a status that its author deleted do not."""
     store, people = scene.store, scene.people
     ada, bob, carl = await people.users(3)
-    posted = [(await people.status(ada, text))["id"] for text in "abcdef"]
-    liked, commented, quoted, unliked, deleted, _ = posted
+    posted = [(await people.status(ada, text))["id"] for text in "abcdefg"]
+    liked, commented, quoted, unliked, uncommented, deleted, _ = posted
     await store.likes.like(bob, unliked, new_key())
+    gone = json.loads(await store.comments.create(bob, uncommented, "well", new_key()))["id"]
     await scene.end_of_old()
     await store.likes.like(bob, liked, new_key())
     await store.likes.unlike(bob, unliked, new_key())
+    await store.comments.delete(bob, gone, new_key())
     comment = json.loads(await store.comments.create(carl, commented, "well", new_key()))["id"]
     await store.likes.like(bob, deleted, new_key())
     quote = (await people.status(bob, "look", origin=quoted))["id"]
@@ -192,15 +194,15 @@ async def test_a_replay_shows_what_happened_to_a_status_that_left_since(scene: S
     before = {e.position for e in await store.log.read(LOG_START, 100)}
     await scene.round()
     assert not any(map(scene.exists, posted))
-    shown = {liked, commented, quoted, unliked}
+    shown = {liked, commented, quoted, unliked, uncommented}
     assert await store.log.find_existing(posted, [comment]) == {*shown, comment}
 
     first = await store.log.floor()
     assert first is not None
     page = await LogReader(store.log).read_page(first, 100)
     marked = {(e.kind, e.is_deleted or e.original_is_deleted) for e in page.entries if e.kind != "notification"}
-    assert marked == {("like", False), ("unlike", False), ("comment", False), ("post", False), ("delete", False),
-                      ("like", True)}  # fmt: skip
+    assert marked == {("like", False), ("unlike", False), ("comment", False), ("uncomment", False),
+                      ("post", False), ("delete", False), ("like", True)}  # fmt: skip
     assert {e.position for e in await store.log.read(LOG_START, 100)} == before
     await people.status(carl, "the newest entry")
     scene.raw.xtrim(keys.LOG, maxlen=1, approximate=False)

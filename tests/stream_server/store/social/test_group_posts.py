@@ -7,7 +7,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
 from tests.stream_server.store.scenes import group as new_group
-from tests.stream_server.store.scenes import ids, logged, post, refusal
+from tests.stream_server.store.scenes import ids, logged, notified, post, refusal
 
 ALL = PageRequest(200)
 
@@ -58,6 +58,18 @@ async def test_only_members_like_and_comment_on_what_all_may_read(
     assert await refusal(store.likes.like(stranger, status, new_key())) == refused
     assert await refusal(store.comments.create(stranger, status, "well", new_key())) == refused
     assert footprint(raw) == before
+
+
+async def test_only_members_are_told_that_a_private_group_mentions_or_answers_them(
+    store: Store, people: People
+) -> None:
+    ann, bob, eve = await people.users(3)
+    group = await new_group(store, "private", ann, bob)
+    status = await post(store, bob, group)
+    await people.status(ann, "@u1 @u2", group=group)
+    await store.groups.remove_member(ann, group, bob, new_key())
+    await people.status(ann, "gone", in_reply_to=status)
+    assert [await notified(store, uid) for uid in (bob, eve)] == [[("mention", ann)], []]
 
 
 async def test_a_deleted_group_keeps_no_set_of_its_posts(store: Store, people: People, raw: "redis.Redis") -> None:

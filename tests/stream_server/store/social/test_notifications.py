@@ -76,6 +76,9 @@ async def test_each_kind_of_notification_has_source_and_subject(store: Store, pe
     assert by_kind["comment"]["comment"]["message"] == "well"
     assert by_kind["comment"]["status"]["message"] == "mine"
     assert "status" not in by_kind["follow"]
+    mention, _, repost, quote = [json.loads(one)["status"] for one in (await live(store, ann))[:4]]
+    originals = [repost["original"]["message"], quote["original"]["message"]]
+    assert ("original" in mention, originals) == (False, ["mine", "mine"])
     assert await notifications(store, bob) == []
 
 

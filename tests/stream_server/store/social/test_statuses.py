@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import redis
 from filters.event import Event
 from stream_server.errors import NotFound
 from stream_server.events.entry import Entry
-from stream_server.events.position import LOG_START, format_iso_time
+from stream_server.events.position import LOG_START, created_ms, format_iso_time
 from stream_server.store.social.statuses import (
     MAX_TAG_TIMELINES,
     StatusDraft,
@@ -209,3 +210,14 @@ async def test_a_status_stands_in_the_timelines_of_its_first_tags(
     assert set(raw.keys("{core}:tag:*")) == kept
     await store.statuses.delete(ann, made["id"], new_key())
     assert raw.keys("{core}:tag:*") == []
+
+
+@pytest.mark.parametrize("ahead_seconds", [-7, 7])
+async def test_a_post_has_the_time_of_redis_if_the_clock_of_the_process_differs(
+    store: Store, people: People, monkeypatch: pytest.MonkeyPatch, ahead_seconds: int
+) -> None:
+    (ann,) = await people.users(1)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + ahead_seconds)
+    made = await people.status(ann)
+    assert made["posted"] == format_iso_time(created_ms(int(made["id"])))

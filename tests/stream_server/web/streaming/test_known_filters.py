@@ -11,7 +11,8 @@ from filters.registry import installed_registry
 from stream_server.web.http.query import parse_pairs
 from stream_server.web.streaming import subscription_parser
 from stream_server.web.streaming.parameters import join_parameters
-from stream_server.web.streaming.subscription_parser import KnownFilters, SubscriptionParser
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, KnownFilters, SubscriptionParser
+from tests.stream_server.web.running_server import running_server
 
 TEXTS = {
     "one word": "track={0}",
@@ -46,3 +47,14 @@ def test_what_is_remembered_takes_no_more_than_the_limit(monkeypatch: pytest.Mon
 def traced_bytes() -> int:
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
+
+
+async def test_only_queries_that_come_again_and_have_no_secret_are_remembered(redis_url: str) -> None:
+    async with running_server(redis_url, {"shutdown_seconds": 1.0}) as server:
+        async with server.session.post("/v1/streams/ticket", headers=server.authorization) as answer:
+            ticket = (await answer.json())["ticket"]
+        for more in ("", "&lastEventId=", f"&ticket={ticket}", "&since=-1m"):
+            headers = {} if "ticket" in more else server.authorization
+            async with server.session.get(f"/v1/stream?track=a{more}", headers=headers) as stream:
+                assert stream.status == 200
+        assert list(server.app[SUBSCRIPTION_PARSER].known) == ["track=a"]

@@ -51,3 +51,26 @@ async def test_a_limit_that_an_operation_meets_is_counted(redis_url: str) -> Non
         await socket.send_json({"op": "update", "parameters": {"track": "b"}})
         assert (await socket.receive_json())["error"]["code"] == "rate_limited"
         assert server.app[LIMITS].hits.counts()["connects"] == 1
+
+
+async def test_a_token_in_the_first_message_uses_the_limit_of_connects(redis_url: str) -> None:
+    async with running_server(redis_url, {"limits": "connects=1", "shutdown_seconds": 1.0}) as server:
+        for kind in ("hello", "error"):
+            async with server.session.ws_connect("/v1/stream?track=a") as socket:
+                await socket.send_json({"op": "token", "token": tokens.fresh(server.uid, "stream")})
+                answer = await socket.receive_json()
+                assert answer["kind"] == kind
+        assert answer["error"]["code"] == "rate_limited"
+
+
+async def test_wrong_tokens_are_counted_for_their_address(redis_url: str) -> None:
+    async with (
+        running_server(redis_url, {"limits": "anonymous=3", "shutdown_seconds": 1.0}) as server,
+        server.session.ws_connect("/v1/stream?track=a", headers=server.authorization) as socket,
+    ):
+        assert (await socket.receive_json())["kind"] == "hello"
+        codes = []
+        for _ in range(4):
+            await socket.send_json({"op": "token", "token": "a guess"})
+            codes.append((await socket.receive_json())["error"]["code"])
+        assert (codes[0], codes[-1]) == ("invalid_token", "rate_limited")
