@@ -18,7 +18,7 @@ from tests.stream_server.store.job_queue import (
     make_due,
     nothing,
 )
-from tests.stream_server.store.people import People
+from tests.stream_server.store.people import People, new_key
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis
@@ -85,6 +85,18 @@ async def test_a_job_is_parked_after_ten_failures_and_can_be_unparked(
     assert not await store.job_queue.unpark(job)
     await drain(store, raw)
     assert len(home(raw, author)) == 1
+
+
+async def test_a_parked_job_that_is_enqueued_again_is_parked_no_more(store: Store, people: People, raw: Any) -> None:
+    author, job = await _orphan(store, people, raw)
+    raw.set(f"home:{{{author}}}", "no sorted set")
+    for _ in range(FAILURES_BEFORE_PARKING):
+        make_due(raw)
+        await job_workers(store).run_until_empty()
+    assert await store.job_queue.list_parked() == [job]
+    raw.delete(f"home:{{{author}}}")
+    await store.statuses.delete(author, job.removeprefix("status-"), new_key())
+    assert await store.job_queue.list_parked() == []
 
 
 async def test_retries_of_a_job_back_off_up_to_a_minute(store: Store, people: People, raw: Any) -> None:

@@ -162,3 +162,19 @@ async def test_in_a_cluster_a_replica_that_does_not_answer_is_left(pair: Pair) -
     await router.leave_if_behind(0)
     assert router.is_avoiding_replica
     await router.leave_if_behind(0)  # the primary is not asked
+
+
+async def test_in_a_cluster_entries_that_the_replica_lacks_are_read_from_the_primary(pair: Pair) -> None:
+    store = Store(pair.primary.url, timeout_seconds=PATIENCE, replica_url=pair.replica.url)
+    await store.open()
+    author, router = await People(store).user("Ann"), store.log.replica_router
+    assert await router.try_replica(0)
+    run(pair.replica, "REPLICAOF", "NO", "ONE")
+    await store.statuses.create(author, StatusDraft(message="x"), new_key())
+    head = await store.log.head()
+    for is_in_cluster in (True, False):
+        router.is_in_cluster = is_in_cluster
+        expected = [head] if is_in_cluster else []  # elsewhere it is not heard before the replica has it
+        assert [entry.position for entry in await store.log.read("0-0", 10)] == expected
+        assert [entry.position for entry in await store.log.read_back(head, 1)] == expected
+    await store.close()
