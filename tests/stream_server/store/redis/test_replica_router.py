@@ -154,6 +154,20 @@ async def test_the_store_writes_to_the_primary_and_reads_the_log_from_the_replic
     assert not store.log.replica_router.is_avoiding_replica
 
 
+async def test_in_a_cluster_a_replica_without_a_heard_entry_is_left(pair: Pair) -> None:
+    router, (primary, replica) = pair.router, pair.links
+    run(pair.primary, "HSET", "{core}:meta", "n", "5")
+    await eventually(lambda: run(pair.replica, "HGET", "{core}:meta", "n") == b"5", what="a copy")
+    assert await router.try_replica(0)
+    await router.leave_if_behind(6)
+    assert router.current is replica  # elsewhere the messages themselves are late then
+    router.is_in_cluster = True
+    await router.leave_if_behind(5)
+    assert router.current is replica
+    await router.leave_if_behind(6)
+    assert (router.current, router.is_avoiding_replica) == (primary, True)
+
+
 async def test_in_a_cluster_a_replica_that_does_not_answer_is_left(pair: Pair) -> None:
     router = pair.router
     router.is_in_cluster = True
