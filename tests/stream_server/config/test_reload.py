@@ -102,6 +102,7 @@ async def test_a_reload_logs_changes_since_the_last_reload(config: Config, caplo
 async def test_a_hangup_signal_during_the_start_reloads_later(config: Config) -> None:
     reload = SettingsReloader(config, lambda: replace(config, streams_per_user=1))
     os.kill(os.getpid(), signal.SIGHUP)
+    await asyncio.sleep(0.01)  # the loop takes the signal
     running = asyncio.create_task(reload.run(config))
     await eventually(lambda: config.streams_per_user == 1)
     running.cancel()

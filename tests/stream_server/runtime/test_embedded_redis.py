@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import fcntl
 import os
 import re
 import shutil
@@ -90,22 +91,36 @@ async def test_killing_the_server_ends_redis(binary: Path, *, is_stopped: bool) 
         assert not Path(await holder.hear("socket")).parent.exists()
 
 
-async def test_the_next_server_removes_what_a_killed_watcher_left(tmp_path: Path) -> None:
+async def test_a_redis_whose_watcher_was_killed_ends_with_its_server(tmp_path: Path) -> None:
     async with started_redis(tmp_path) as embedded:
         os.kill(embedded.watcher_pid, signal.SIGKILL)
         write(embedded.url, "a")
     await until_ended(embedded.redis_pid)
-    binary = find_redis_binary().path
-    async with redis_of_another_process(tmp_path, binary) as holder:
-        os.kill(await holder.hear("watcher"), signal.SIGKILL)
-        os.kill(await holder.hear("redis"), signal.SIGKILL)
-        holder.kill()
-        await holder.end()
-        scratch = Path(await holder.hear("socket")).parent
-        assert scratch.exists()
     async with started_redis(tmp_path) as again:
-        assert not scratch.exists()
         assert read_log(again.url) == ["a"]
+
+
+async def test_the_next_server_removes_what_a_killed_watcher_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory() as own:
+        # Its own folder for temporary files, because a server of another test removes what it finds there too.
+        monkeypatch.setenv("TMPDIR", own)
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        async with redis_of_another_process(tmp_path, find_redis_binary().path) as holder:
+            watcher_pid, redis_pid = await holder.hear("watcher"), await holder.hear("redis")
+            scratch = Path(await holder.hear("socket")).parent
+            write(await holder.hear("url"), "a")
+            os.kill(holder.pid, signal.SIGSTOP)  # else it removes the folder itself when its Redis ends
+            os.kill(watcher_pid, signal.SIGKILL)
+            os.kill(redis_pid, signal.SIGKILL)
+            holder.kill()
+            await holder.end()
+            await until_ended(redis_pid)
+        assert (scratch.parent, scratch.exists()) == (Path(own), True)
+        async with started_redis(tmp_path) as again:
+            assert not scratch.exists()
+            assert read_log(again.url) == ["a"]
 
 
 async def test_the_server_learns_the_exit_code_of_redis(tmp_path: Path, binary: Path) -> None:
@@ -137,6 +152,14 @@ async def test_a_second_server_on_the_data_folder_is_refused(tmp_path: Path) -> 
         assert str(first.redis_pid) in str(refusal.value)
         assert "\n" not in str(refusal.value)
         assert read_log(first.url) == ["a"]
+
+
+async def test_a_start_waits_for_the_redis_of_a_killed_server_to_end(tmp_path: Path) -> None:
+    lock = os.open(tmp_path / module.LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    asyncio.get_running_loop().call_later(0.3, os.close, lock)
+    async with started_redis(tmp_path) as embedded:
+        assert read_log(embedded.url) == []
 
 
 @pytest.mark.extended
