@@ -13,6 +13,7 @@ import pytest
 import stream_server
 from stream_server.build import PACKAGES, digest_of, full_version
 from stream_server.cli import cli
+from stream_server.client import ClientFailure
 from stream_server.commands import server_access
 from stream_server.config.config import load
 from stream_server.config.settings import SETTINGS
@@ -98,6 +99,18 @@ def test_an_unreachable_server_or_redis_is_one_sentence_and_exit_code_3(argument
     assert outcome.code == 3, outcome
     assert outcome.err.startswith("stream-server: ")
     assert outcome.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (ClientFailure("no"), 1)])
+def test_what_ends_a_command_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    def end(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(click.Group, "invoke", end)
+    outcome = invoke("doctor")
+    assert (outcome.code, outcome.err) == (code, "" if code == 130 else "stream-server: no\n")
 
 
 STATES: dict[str, tuple[dict[str, Any], str]] = {
