@@ -39,6 +39,7 @@ LEFT_OUT = {
     "test_batches.py::test_a_failed_transaction": COUNTS,
     "test_repair.py::test_work_of_a_pending_job": OWN_JOB,
     "test_queue.py::test_a_job_is_parked": OWN_JOB,
+    "test_queue.py::test_a_parked_job": OWN_JOB,
     "test_queue.py::test_retries_of_a_job": OWN_JOB,
 }
 """Tests that are not run on a cluster, by parts of their ids, with the reason."""

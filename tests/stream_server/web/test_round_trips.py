@@ -51,10 +51,10 @@ TRIPS = {
         "GET /v1/users/{id}/common-following/{other}", "GET /v1/users/{id}/common-followers/{other}",
         "GET /v1/users/me/favorites/{id}", "GET /v1/comments/{id}", "GET /v1/users/me/favorites",
         "GET /v1/lists/{id}/statuses", "GET /v1/groups/{id}/members", "POST /v1/talks", "GET /v1/talks/{id}",
-        "GET /v1/talks/{id}/messages", "GET /v1/admin/reports", "POST /v1/rules/explain",
+        "GET /v1/talks/{id}/messages", "GET /v1/admin/reports", "POST /v1/rules/explain", "GET /v1/users/me/likes/{id}",
     ),
     5: (
-        "GET /v1/users/me/likes/{id}", "GET /v1/statuses/{id}/comments", "GET /v1/timelines/home",
+        "GET /v1/statuses/{id}/comments", "GET /v1/timelines/home",
         "GET /v1/users/{id}/likes", "GET /v1/statuses/{id}/replies", "GET /v1/groups/{id}/statuses", "GET /v1/talks",
         "GET /v1/talks/requests", "PUT /v1/talks/{id}/read", "PATCH /v1/admin/reports/{id}",
     ),
