@@ -42,7 +42,7 @@ def play() -> tuple[Ledger, Log]:
         written(ledger, 5, "a", "follow", "b"), written(ledger, 6, "a", "delete", "11"),
         written(ledger, 7, "b", "post", "17", "red again"), written(ledger, 8, "a", "post", "18", "green again"),
     ]  # fmt: skip
-    return ledger, Log(1, 8, entries)
+    return ledger, Log(1, 8, entries, frozenset([entry.cursor for entry in entries]))
 
 
 def told(entry: Logged) -> Told:
@@ -97,6 +97,19 @@ def test_a_wrong_record_is_detected(wrong: str) -> None:
     change, complaint = WRONG[wrong]
     change(record.told)
     assert any(complaint in said for said in History(log, ledger).complaints(record)), wrong
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "wrong"), [("8-9.8", "0-1.9", 0), ("8-9.8", "0-2.9", 1), (cursor(8), cursor(7), 1)]
+)
+def test_a_gap_from_a_lost_position_ends_at_any_entry_of_the_log(start: str, end: str, wrong: int) -> None:
+    """Also at an entry of a server, such as that of the rollback. From a position of the log there is no such gap."""
+    ledger, log = play()
+    record = heard(log, *range(1, 9))
+    gap = {"kind": "gap", "reason": "unknown_position", "cursor": end, "from": start, "to": end}
+    record.told.append(Told(gap, 9.0))
+    log = log._replace(cursors=log.cursors | {"0-1.9"})
+    assert len(History(log, ledger, rolled_back=True).complaints(record)) == wrong
 
 
 def test_an_event_that_does_not_match_the_filter_is_detected() -> None:

@@ -59,11 +59,12 @@ class Logged(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The first and last number of the log, and the entries of writers, without those of servers."""
+    """The first and last number of the log, the writers' entries, and the cursors of all entries."""
 
     first: int
     last: int
     entries: list[Logged]
+    cursors: frozenset[str]
 
 
 def read_log(client: "redis.Redis") -> Log:
@@ -71,13 +72,14 @@ def read_log(client: "redis.Redis") -> Log:
     rows: Any = client.xrange(keys.LOG)
     numbers = [int(fields[b"n"]) for _, fields in rows]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the log's numbers are not contiguous"
+    cursors = [f"{entry_id.decode()}.{n}" for (entry_id, _), n in zip(rows, numbers, strict=True)]
     found = []
-    for (entry_id, fields), n in zip(rows, numbers, strict=True):
+    for (_, fields), n, cursor in zip(rows, numbers, cursors, strict=True):
         kind = fields[b"k"].decode()
         if kind in KINDS:
             wire = json.loads(fields[b"e"])["wire"]
-            found.append(Logged(n, f"{entry_id.decode()}.{n}", *_who_and_what(kind, wire), wire))
-    return Log(numbers[0], numbers[-1], found)
+            found.append(Logged(n, cursor, *_who_and_what(kind, wire), wire))
+    return Log(numbers[0], numbers[-1], found, frozenset(cursors))
 
 
 def _who_and_what(kind: str, wire: Message) -> tuple[str, str, str]:

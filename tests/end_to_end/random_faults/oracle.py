@@ -140,7 +140,9 @@ class History:
             return False
         told = gap.message
         return told["reason"] == "rolled_back" or (
-            told["reason"] == "unknown_position" and told["from"] not in self.entries and told["to"] in self.entries
+            told["reason"] == "unknown_position"
+            and told["from"] not in self.log.cursors
+            and told["to"] in self.log.cursors  # also a server's entry of the rollback, if nothing follows it yet
         )
 
     def ghosts(self, record: Record) -> list[Told]:
