@@ -62,12 +62,10 @@ class Oracle:
 
 def counted(file: Path) -> Counter[tuple[str, str]]:
     """Return the counts in the file."""
-    with sqlite3.connect(file) as database:
+    with contextlib.closing(sqlite3.connect(file)) as database:
         terms = database.execute("SELECT kind, term, SUM(posts) FROM terms GROUP BY kind, term")
         people = database.execute("SELECT kind, login, posts FROM people")
-        found = Counter({(kind, name): posts for kind, name, posts in (*terms, *people)})
-    database.close()
-    return found
+        return Counter({(kind, name): posts for kind, name, posts in (*terms, *people)})
 
 
 def number_counted(file: Path) -> int:

@@ -83,6 +83,7 @@ def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path
         assert sender.interrupt() == 0
     assert sender.out.splitlines()[:2] == [f"1 {first[0]['id']}", f"2 {first[1]['id']}"]
     assert site.unanswered() == []
+    site.close()
 
 
 @pytest.mark.parametrize("program", ["browser/serve.py", "analytics/serve.py"])

@@ -50,6 +50,9 @@ class Site:
         self._base.execute(TABLE)
         self._base.execute("CREATE INDEX IF NOT EXISTS open ON outbox (number) WHERE answered = 0")
 
+    def close(self) -> None:
+        self._base.close()
+
     def add(self, line: dict[str, Any]) -> None:
         """Add a line. A real site calls this inside the transaction that changes its own tables.
 
@@ -113,5 +116,5 @@ if __name__ == "__main__":
     if len(sys.argv) != 4:
         sys.exit(f"usage: {sys.argv[0]} URL TOKEN DATABASE")
     address, jwt, database = sys.argv[1:]
-    with contextlib.suppress(KeyboardInterrupt):
-        run(Site(database), address, jwt)
+    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(Site(database)) as outbox:
+        run(outbox, address, jwt)
