@@ -18,7 +18,7 @@ _ALL_KINDS = frozenset(KINDS)
 
 
 class _Narrowing(NamedTuple):
-    """What subscriptions with the same narrowing filters share, as most have the same: its key takes 300 bytes."""
+    """A summary of narrowing filters. Subscriptions with the same ones share it, because its key takes 300 bytes."""
 
     key: Hashable
     kinds: frozenset[str]

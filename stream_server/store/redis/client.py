@@ -235,10 +235,7 @@ class RedisClient:
             return replies
         finally:
             if budget is not None:
-                seconds = time.monotonic() - start
-                budget.remaining_seconds -= seconds
-                if budget.trace is not None:
-                    budget.trace.note_call(seconds, len(commands))
+                budget.charge(time.monotonic() - start, len(commands))
 
     async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
         """Do the same as :meth:`run_pipeline` until ``deadline`` (by `time.monotonic`), outside of a request's limits.

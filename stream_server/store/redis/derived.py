@@ -136,10 +136,7 @@ class DerivedRouter:
             replies = await self._run(commands, start + seconds)
         finally:
             if budget is not None:
-                seconds = time.monotonic() - start
-                budget.remaining_seconds -= seconds
-                if budget.trace is not None:
-                    budget.trace.note_call(seconds, len(commands))
+                budget.charge(time.monotonic() - start, len(commands))
         return [to_api_error(reply) if isinstance(reply, ResponseError) else reply for reply in replies]
 
     async def close(self) -> None:

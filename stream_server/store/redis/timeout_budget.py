@@ -39,11 +39,6 @@ class RequestTrace:
         self.calls: list[RedisCall] = []
         self.written: Position | None = None
 
-    def note_call(self, seconds: float, command_count: int) -> None:
-        """Record a round trip that took ``seconds`` and has just ended."""
-        ended_ns = time.time_ns()
-        self.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
-
 
 class TimeoutBudget(msgspec.Struct, eq=False):
     """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request.
@@ -55,6 +50,13 @@ class TimeoutBudget(msgspec.Struct, eq=False):
     remaining_seconds: float
     trace: RequestTrace | None = None
     has_written: bool = False
+
+    def charge(self, seconds: float, command_count: int) -> None:
+        """Count a call of Redis that took ``seconds`` and has just ended."""
+        self.remaining_seconds -= seconds
+        if self.trace is not None:
+            ended_ns = time.time_ns()
+            self.trace.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
 
     def judge(self, error: Exception) -> Exception:
         """Return the error of a request that ``error`` ended.

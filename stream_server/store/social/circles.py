@@ -18,7 +18,7 @@ from stream_server.store.timelines.syndication import TimelineChange
 
 
 class Circles(Noun):
-    """What lists and groups have in common.
+    """The base of lists and groups: both are named sets of members that one user owns.
 
     Methods that take an id raise NotFound if the user may not see the list or group. Methods reserved for the owner
     raise Forbidden ``not_yours`` for other users.

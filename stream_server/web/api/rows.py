@@ -83,9 +83,10 @@ def page(
     """Return a row for reading one page of a list by a method of the store: ``call``, else ``name``.
 
     The method gets the caller, the parameters of the path, the page request, and the members of ``query_type`` that are
-    not about the page, in their order. It returns a page. The last member of
-    ``response`` is the list. With the scope ``admin`` the page is the same for all who may read it, so the method gets
-    no caller. ``options`` are further attributes of the :class:`Route`.
+    not about the page, in their order. It returns a page. The last member of ``response`` is the list.
+
+    With the scope ``admin`` the page is the same for all who may read it, so the method gets no caller. ``options`` are
+    further attributes of the :class:`Route`.
     """
     names, find_method = _find_work(path, call or name)
     member = response.__struct_encode_fields__[-1]

@@ -84,8 +84,7 @@ class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     group: GroupToPostIn | None = None
 
     def __post_init__(self) -> None:
-        if not self.message.isprintable():
-            fields.check_text("message", self.message, allowed_controls="\n\t")
+        fields.check_text("message", self.message, allowed_controls="\n\t")
         if self.meta is not None:
             fields.check_meta(self.meta)
 
