@@ -1,5 +1,7 @@
 """The data folder of the last release, opened by this version, and then by the last release again."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +14,7 @@ from stream_server.web.routes import ROUTE_TABLE
 from stream_server.wire.messages import Post
 from tests.contracts.populated import ALL, PASSWORD, Populated
 from tests.end_to_end.api import mint
-from tests.end_to_end.server import Server
+from tests.end_to_end.server import Server, environment
 from tests.last_release import code
 from tests.waiting import eventually
 
@@ -28,6 +30,18 @@ JOBS_WAIT = ("--job-workers", "0", "--fanout-batch-size", "4")
 """A server with these leaves the timelines of more than four followers to a job, and does no job."""
 
 FOLLOWERS = 8
+
+OLD_CLIENT = """
+import sys
+from stream_server import __version__
+from stream_server.client.sync import Client
+
+address, token, since = sys.argv[1:]
+with Client(address, token=token) as client:
+    client.post("the fourth harbour")
+    event = next(client.stream(track="harbour", since=since))
+    print(__version__, event.kind, event.status.text, sep="|")
+"""
 
 
 class Question(NamedTuple):
@@ -128,6 +142,13 @@ def _hear(events: Events, status_id: str) -> str:
     return event.cursor
 
 
+def _said_by_old_client(server: Server, visitor: Visitor) -> str:
+    """Let the Python client of the last release post and listen at this server. Return what it prints."""
+    command = [sys.executable, "-c", OLD_CLIENT, server.address, visitor.session.token, visitor.cursor]
+    env = environment() | code.variables(code.unpack())
+    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+
 def _ticket(server: Server, uid: str, session: requests.Session) -> str:
     headers = {"Authorization": f"Bearer {mint(uid)}"}
     return str(session.post(f"{server.address}/v1/streams/ticket", headers=headers, timeout=30).json()["ticket"])
@@ -148,9 +169,13 @@ async def test_the_data_folder_of_the_last_release_opens_and_closes_again(tmp_pa
             poll = {"track": "harbour", "wait": "0", "ticket": ticket}
             assert session.get(f"{new.address}/v1/events", params=poll, timeout=30).status_code == 200
             visitor.goes_on(new)
+            assert _said_by_old_client(new, visitor) == f"{code.last_release().version}|post|the fourth harbour\n"
             await visitor.is_in_all_homes(new)
             assert _changed(questions, new, session) == []
         with code.server(site) as back, Client(back.address, token=visitor.session.token) as client:
             assert _changed(questions, back, session) == []
             with client.stream(track="harbour", since=visitor.cursor) as events:
-                _hear(events, client.post("the fourth harbour").id)
+                by_old_client = next(events)
+                assert isinstance(by_old_client, Post)
+                assert by_old_client.status.text == "the fourth harbour"
+                _hear(events, client.post("the fifth harbour").id)
