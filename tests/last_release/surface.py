@@ -76,6 +76,8 @@ def _commands(command: click.Command, name: str) -> Iterator[str]:
     for param in command.params:
         takes = "" if isinstance(param, click.Option) and param.is_flag else " VALUE"
         yield from (f"command {name} {each}{takes}" for each in (*param.opts, *param.secondary_opts))
+        if isinstance(param.type, click.Choice):
+            yield from (f"command {name} {param.opts[0]} {choice}" for choice in param.type.choices)
     if isinstance(command, click.Group):
         context = click.Context(command)
         for each in command.list_commands(context):
