@@ -29,6 +29,7 @@ from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.web.openapi.document import build_document
 from stream_server.web.routes import ROUTE_TABLE
 from stream_server.wire.errors import STATUS_BY_CODE
+from stream_server.wire.messages import EVENT_TYPES
 
 Json = dict[str, Any]
 
@@ -168,6 +169,7 @@ def _streams() -> Iterator[str]:
     for each in operator_specs():
         yield f"operator {each.name}: {each.value}"
         yield from (f"operator {alias}: another name of {each.name}" for alias in each.aliases)
+    yield from (f"message {kind}: {each.__name__}" for kind, each in EVENT_TYPES.items())
     reasons = [each for each in vars(disconnect).values() if isinstance(each, disconnect.DisconnectReason)]
     yield from (f"goodbye {each.code}" for each in reasons)
 
