@@ -11,6 +11,7 @@ from tests.last_release.code import FACTS, git, last_release, unpack, variables
 from tests.last_release.surface import facts
 
 REMOVED = {
+    "command stream-server fetch names valkey-server": "the extra `server` installs a Valkey",
     "object PasswordChange has current_password: string": "it is `password`, as the design of the wire says",
     "object PasswordChange needs: current_password, password": "they are `password` and `new_password`",
 }
