@@ -24,5 +24,5 @@
 ``demo``        sample content to try the server with
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 """Version of the server and of the package."""
