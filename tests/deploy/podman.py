@@ -36,6 +36,9 @@ LEFT_OUT = ("doc", "info", "locale", "man")
 VERSION = "1.2.3"
 """The version that the build is told, as a release tells its own."""
 
+RUN_SECONDS = 120
+"""Time after which a container ends, even if the tests were killed and cannot end it."""
+
 BUILD_SECONDS = 600
 """Time for a build that downloads everything, on a busy machine."""
 
@@ -76,7 +79,7 @@ def container(image_name: str, *command: str, **variables: str) -> Iterator[str]
     limits = ("--ulimit", "nofile=4096:4096", "--ulimit", "nproc=4096:4096", "--pids-limit", "256")
     denied = ("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges", "--tmpfs", "/tmp")
     given = [part for name, value in variables.items() for part in ("--env", f"{name}={value}")]
-    options = (*limits, *denied, "--network", "host", "--detach", *given)
+    options = (*limits, *denied, "--network", "host", "--detach", "--timeout", str(RUN_SECONDS), *given)
     name = podman("run", *options, image_name, *command).strip()
     try:
         yield name

@@ -119,7 +119,7 @@ async def test_a_worker_works_without_a_port() -> None:
     with private_redis(port=0) as redis:
         variables = {"STREAM_SERVER_REDIS": redis.url, "STREAM_SERVER_JWT_SECRET": SECRET}
         with podman.container(podman.image(), "stream-server", "worker", **variables) as name:
-            await eventually(lambda: "processing jobs" in podman.podman("logs", name), seconds=40, what="the worker works")
+            await eventually(lambda: "processing jobs" in podman.podman("logs", name), seconds=40, what="it works")
             podman.podman("healthcheck", "run", name)
             podman.podman("stop", "--time", "20", name)
             assert _ended(name) == 0
