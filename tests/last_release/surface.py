@@ -29,6 +29,7 @@ from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.web.openapi.document import build_document
 from stream_server.web.routes import ROUTE_TABLE
 from stream_server.wire.errors import STATUS_BY_CODE
+from stream_server.wire.messages import EVENT_TYPES
 
 Json = dict[str, Any]
 
@@ -76,6 +77,8 @@ def _commands(command: click.Command, name: str) -> Iterator[str]:
     for param in command.params:
         takes = "" if isinstance(param, click.Option) and param.is_flag else " VALUE"
         yield from (f"command {name} {each}{takes}" for each in (*param.opts, *param.secondary_opts))
+        if isinstance(param.type, click.Choice):
+            yield from (f"command {name} {param.opts[0]} {choice}" for choice in param.type.choices)
     if isinstance(command, click.Group):
         context = click.Context(command)
         for each in command.list_commands(context):
@@ -166,6 +169,7 @@ def _streams() -> Iterator[str]:
     for each in operator_specs():
         yield f"operator {each.name}: {each.value}"
         yield from (f"operator {alias}: another name of {each.name}" for alias in each.aliases)
+    yield from (f"message {kind}: {each.__name__}" for kind, each in EVENT_TYPES.items())
     reasons = [each for each in vars(disconnect).values() if isinstance(each, disconnect.DisconnectReason)]
     yield from (f"goodbye {each.code}" for each in reasons)
 

@@ -10,7 +10,14 @@ from tests.end_to_end.server import ROOT, environment
 from tests.last_release.code import FACTS, git, last_release, unpack, variables
 from tests.last_release.surface import facts
 
+FETCH = "the extra `server` installs a Valkey and the model that detects languages"
+
 REMOVED = {
+    "command stream-server fetch --json": FETCH,
+    "command stream-server fetch names VALUE": FETCH,
+    "command stream-server fetch names cld2": FETCH,
+    "command stream-server fetch names valkey-server": FETCH,
+    "command stream-server fetch needs: nothing": FETCH,
     "object PasswordChange has current_password: string": "it is `password`, as the design of the wire says",
     "object PasswordChange needs: current_password, password": "they are `password` and `new_password`",
 }
