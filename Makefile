@@ -9,7 +9,7 @@ VENV := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env run cluster test test-all lint bench lock clean
+.PHONY: help env run cluster test test-all lint bench dist lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,10 @@ lint: env ## check style and types
 
 bench: env ## measure, and print what was measured
 	@$(VENV)/python -m bench $(ARGS)
+
+dist: env ## build the source distribution and, from it, the wheel
+	@umask 022 && export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
+	$(VENV)/uv build --quiet --offline --no-build-isolation --python $(VENV)/python --out-dir dist $(ARGS)
 
 lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to the newest
 	@$(PYTHON) .ci/bootstrap.py lock $(ARGS)
