@@ -14,6 +14,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".ts": "text/plain; charset=utf-8",  # types, for those who copy client.js
 }
 """The media type of each kind of file. A file of another kind fails the start of the server."""
 
