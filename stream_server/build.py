@@ -16,7 +16,7 @@ CODE_SUFFIXES = {".py", ".json", ".lua", ".js", ".css", ".html", ".svg"}
 
 @cache
 def full_version() -> str:
-    """Return the version and the digest of the code, such as ``0.1.0+3f9a01bc``. The first call reads all files."""
+    """Return the version and the digest of the code, such as ``1.0.0+3f9a01bc``. The first call reads all files."""
     return f"{__version__}+{digest_of(Path(__file__).parent.parent)}"
 
 

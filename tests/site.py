@@ -23,5 +23,5 @@ def sources(folder: Path) -> None:
 
 def build(target: Path, source: Path) -> "subprocess.CompletedProcess[str]":
     """Build the site of the pages in ``source`` into ``target``."""
-    command = [sys.executable, ROOT / ".ci" / "docs_site.py", target, source]
+    command = (sys.executable, ROOT / ".ci" / "docs_site.py", target, source)
     return subprocess.run(command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)

@@ -45,10 +45,9 @@ def serve(package: Path, folder: Path) -> Server:
 
 
 def contents(readme: str) -> list[str]:
-    """The pages of the left column of the README's table, in their order."""
-    table = readme.partition("## Documentation\n")[2]
-    cells = re.findall(r"^\|(.*?) \| ", table, re.MULTILINE)[1:]
-    return [f"{path}.html" for cell in cells for path in re.findall(r"\]\((.*?)\.md\)", cell)]
+    """The pages that the first point of the README's list names, in their order."""
+    point = readme.partition("## Documentation\n")[2].split("\n- ")[1]
+    return [f"{path}.html" for path in re.findall(r"\]\((.*?)\.md\)", point)]
 
 
 def pages(site: Path) -> set[str]:

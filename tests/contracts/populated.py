@@ -201,7 +201,7 @@ BODIES: Known = {
     ("PATCH", "/v1/users/me"): lambda _: [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
     ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[1:], "unfollow": w.of("users")[:1]}],
     ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
-    ("PUT", "/v1/users/me/password"): lambda _: [{"current_password": PASSWORD, "password": PASSWORD}],
+    ("PUT", "/v1/users/me/password"): lambda _: [{"password": PASSWORD, "new_password": PASSWORD}],
     ("POST", "/v1/statuses"): _statuses,
     ("POST", "/v1/statuses/{id}/comments"): lambda _: [{"message": "yes"}],
     ("PUT", "/v1/notifications/read"): lambda w: [{"id": one} for one in w.of("notifications")],
