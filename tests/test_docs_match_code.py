@@ -143,25 +143,6 @@ def test_the_features_have_tests() -> None:
     assert sorted(test for test in named if test not in _tests(test.partition("::")[0])) == []
 
 
-def test_the_comparison_of_the_readme_is_that_of_the_pages() -> None:
-    """Each row beside other servers is a row of the table of features or of the figures, with the same values."""
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("guide/features.md", "figures.md")]
-    known = [row for page in pages for table in _tables(page) for row in table]
-    rows = _tables((ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- peers -->")[2])[0]
-    assert len(rows) > 8
-    assert [row for row in rows if not any(row.items() <= each.items() for each in known)] == []
-
-
-def _tables(page: str) -> list[list[dict[str, str]]]:
-    """Return the rows of each table of a page, each as a dict by the heads of the columns in lower case."""
-    found = []
-    for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
-        head, _, *rows = ([cell.strip() for cell in line.strip("|\n").split("|")] for line in table.splitlines())
-        names = ["", *(name.lower() for name in head[1:])]
-        found.append([dict(zip(names, row, strict=False)) for row in rows])
-    return found
-
-
 def test_the_tests_of_the_threats_exist() -> None:
     """Each test or file of tests in the table of threats is there."""
     table = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
