@@ -18,8 +18,8 @@ MUSL = ("x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl")
 
 def resolved(platform: str, extra: str, version: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """Choose the packages of an extra for a platform and a Python, and only packages that have a wheel for both."""
-    command: list[str | Path] = [UV, "pip", "compile", "--quiet", "--no-config", "--only-binary", ":all:", "--no-header"]
-    command += ["--python-platform", platform, "--python-version", version, "--extra", extra]
+    command: list[str | Path] = [UV, "pip", "compile", "--quiet", "--no-config", "--no-header"]
+    command += ["--only-binary", ":all:", "--python-platform", platform, "--python-version", version, "--extra", extra]
     environ = Machine(folder, "").environ
     return subprocess.run(
         [*command, "--output-file", folder / "chosen.txt", ROOT / "pyproject.toml"],
