@@ -16,6 +16,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".ts": "text/plain; charset=utf-8",  # types, for those who copy client.js
     ".png": "image/png",
     ".webp": "image/webp",
     **dict.fromkeys(("", ".json", ".md", ".txt", ".yaml", ".yml"), "text/plain; charset=utf-8"),
