@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import clients
 import environment
+
+import clients
 
 SPHINX = environment.VENV / "sphinx"
 """The environment of Sphinx."""
