@@ -67,7 +67,8 @@ def identity() -> str:
 def inputs() -> str:
     """Return one hash of all files that determine the environment."""
     digest = hashlib.sha256()
-    ours = [*Path(__file__).parent.glob("*.py"), *DOWNLOADS.glob("*.py")]
+    ours = [*Path(__file__).parent.glob("*.py"), *DOWNLOADS.glob("*.py"), *ROOT.glob("setup.py")]
+    ours += ROOT.glob("stream_server/hub/*.c")
     for path in (DEV_LOCK, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
