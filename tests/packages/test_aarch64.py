@@ -26,7 +26,7 @@ AARCH64 = (183).to_bytes(2, "little")
 
 
 def pure_wheel(built: Built, folder: Path) -> Path:
-    """Build the wheel of all platforms from the source distribution, and return its path."""
+    """Build the wheel without C from the source distribution. This compiler makes nothing for the other processor."""
     command: list[str | Path] = [UV, "build", "--quiet", "--wheel", "--offline", "--no-build-isolation"]
     command += ["--python", sys.executable, "--out-dir", folder, built.sdist]
     subprocess.run(command, env=os.environ | {"PURE_PYTHON": "1"}, check=True, timeout=60)
