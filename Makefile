@@ -46,3 +46,4 @@ lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to 
 clean: ## remove .venv, build and caches, and nothing else
 	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f stream_server/hub/*.so
