@@ -1,4 +1,9 @@
-"""What pyproject.toml cannot say: the loop in C, and a source distribution with the same bytes wherever it is built."""
+"""What pyproject.toml cannot say of the loop in C and of the source distribution.
+
+The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the limited
+API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes wherever
+and whenever it is built.
+"""
 
 import gzip
 import os
@@ -10,12 +15,10 @@ from typing import Any
 from setuptools import Extension, setup
 from setuptools.command.sdist import sdist
 
-# It sends to a group's clients. Where there is no compiler it is left out, and by PURE_PYTHON=1, for a wheel of any
-# platform. One build serves Python 3.11 and later (the limited API). Debugging data would name the folder.
 LOOP = Extension(
     "stream_server.hub.send_to_each",
     ["stream_server/hub/send_to_each.c"],
-    extra_compile_args=["-g0"],
+    extra_compile_args=["-g0"],  # debugging data would have the name of the folder
     optional=True,
     py_limited_api=True,
 )

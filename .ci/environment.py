@@ -23,6 +23,7 @@ STAMP = VENV / ".stamp"
 PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
+SITE_LOCK = ROOT / "requirements-site.lock"
 CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
@@ -172,6 +173,7 @@ def lock(options: list[str]) -> None:
     project: list[str | Path] = [*compiled, PROJECT, "--group", "build", "--output-file"]
     uv(*project, RUNTIME_LOCK, "--extra", "server", strict=True)
     uv(*project, DEV_LOCK, "--extra", "dev", "--constraint", RUNTIME_LOCK, strict=True)
+    uv(*compiled, "--group", "site", "--output-file", SITE_LOCK, strict=True)
     for wanted in sorted(CLIENT_LOCKS.glob("*.in")):
         client: list[str | Path] = ["--only-binary", ":all:", "--output-file", wanted.with_suffix(".txt")]
         uv(*compiled, wanted.relative_to(ROOT), *client, strict=True)
