@@ -27,7 +27,7 @@ pytestmark = pytest.mark.extended
 
 UNIT_SECONDS = 60
 
-UNIT_TESTS = 36
+UNIT_TESTS = 38
 
 SHORT_TOKENS = ("--token-ttl-seconds", "6", "--heartbeat-seconds", "0.2")
 
