@@ -23,6 +23,7 @@ STAMP = VENV / ".stamp"
 PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
+SITE_LOCK = ROOT / "requirements-site.lock"
 CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
@@ -69,7 +70,8 @@ def identity() -> str:
 def inputs() -> str:
     """Return one hash of all files that determine the environment."""
     digest = hashlib.sha256()
-    for path in (DEV_LOCK, PROJECT, *sorted(Path(__file__).parent.glob("*.py"))):
+    ours = [*Path(__file__).parent.glob("*.py"), ROOT / "setup.py", *ROOT.glob("stream_server/hub/*.c")]
+    for path in (DEV_LOCK, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
@@ -171,6 +173,7 @@ def lock(options: list[str]) -> None:
     project: list[str | Path] = [*compiled, PROJECT, "--group", "build", "--output-file"]
     uv(*project, RUNTIME_LOCK, "--extra", "server", strict=True)
     uv(*project, DEV_LOCK, "--extra", "dev", "--constraint", RUNTIME_LOCK, strict=True)
+    uv(*compiled, "--group", "site", "--output-file", SITE_LOCK, strict=True)
     for wanted in sorted(CLIENT_LOCKS.glob("*.in")):
         client: list[str | Path] = ["--only-binary", ":all:", "--output-file", wanted.with_suffix(".txt")]
         uv(*compiled, wanted.relative_to(ROOT), *client, strict=True)

@@ -28,12 +28,6 @@ OF_THINGS = {
 MEMBERS = {"group": "groups", "in_reply_to": "statuses", "list": "lists", "origin": "statuses", "status": "statuses"}
 """The noun of an id by the name of its member or parameter. Other ids are users."""
 
-CONSOLE_FILES = {
-    "/console/{file}": {"file": "app.js"},
-    "/console/{folder}/{file}": {"folder": "views", "file": "streams.js"},
-}
-"""The parts of the path of a file of the console."""
-
 Body = dict[str, Any]
 
 
@@ -54,7 +48,7 @@ class Populated:
 
     def real(self, name: str) -> list[str]:
         """Existing values for ``name``, a part of the path, a parameter or a member of a body."""
-        texts = {"login": self.login, "tag": "world", **CONSOLE_FILES.get(self._path, {})}
+        texts = {"login": self.login, "tag": "world", "path": "views/streams.js"}
         if name in texts:
             return [texts[name]]
         if f"{{{name}}}" not in self._path:

@@ -98,7 +98,8 @@ def _metrics() -> Iterator[str]:
 def _routes() -> Iterator[str]:
     yield from (f"error {code}: {status}" for code, status in STATUS_BY_CODE.items())
     document = build_document(ROUTE_TABLE)
-    for path, methods in document["paths"].items():
+    promised = {path: methods for path, methods in document["paths"].items() if not path.startswith("/console/")}
+    for path, methods in promised.items():
         for method, operation in methods.items():
             yield from _operation(f"{method.upper()} {path}", operation)
     yield from (f"route {row['method']} {row['path']}" for row in document["x-dialects"])

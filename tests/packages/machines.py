@@ -25,7 +25,7 @@ CERTIFICATES = ("SSL_CERT_FILE", "PIP_CERT")
 KEPT = (*CERTIFICATES, "LANG", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_SYSTEM_CERTS", "http_proxy", "https_proxy")
 """The variables that say how this machine reaches the package index."""
 
-_ENTER = 'mount -t proc proc "$0/proc" && exec chroot "$0" env --chdir="$@"'
+_ENTER = '/usr/bin/mount -t proc proc "$0/proc" && exec /usr/sbin/chroot "$0" /usr/bin/env --chdir="$@"'
 """Runs a command in the root $0 and its folder $1. The mount is in a namespace of the process, so it ends with it."""
 
 
