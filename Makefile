@@ -29,9 +29,10 @@ test: env ## run the first tier of tests, which holds every promise; ARGS="-k cu
 test-all: env ## run all tests; ARGS=--full adds the long forms
 	@$(VENV)/python -m pytest -n $(or $(JOBS),8) --dist worksteal $(ARGS)
 
-lint: env ## check style and types
+lint: env ## check style, types and workflows
 	@$(VENV)/ruff check
 	@$(VENV)/python -m mypy
+	@$(VENV)/zizmor --offline --quiet --strict-collection --min-severity medium .github
 
 bench: env ## measure, and print what was measured
 	@$(VENV)/python -m bench $(ARGS)
@@ -49,3 +50,4 @@ lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to 
 clean: ## remove .venv, build and caches, and nothing else
 	rm -rf .venv build dist stream_server/site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f stream_server/hub/*.so

@@ -1,4 +1,9 @@
-"""What pyproject.toml cannot say: a source distribution has the same bytes wherever and whenever it is built."""
+"""What pyproject.toml cannot say of the loop in C and of the source distribution.
+
+The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the limited
+API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes wherever and
+whenever it is built.
+"""
 
 import gzip
 import os
@@ -7,8 +12,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from setuptools import setup
+from setuptools import Extension, setup
 from setuptools.command.sdist import sdist
+
+LOOP = Extension(
+    "stream_server.hub.send_to_each", ["stream_server/hub/send_to_each.c"], optional=True, py_limited_api=True
+)
 
 
 class Sdist(sdist):
@@ -35,4 +44,8 @@ class Sdist(sdist):
         return str(path)
 
 
-setup(cmdclass={"sdist": Sdist})
+setup(
+    cmdclass={"sdist": Sdist},
+    ext_modules=[] if os.environ.get("PURE_PYTHON") else [LOOP],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -70,7 +70,8 @@ def identity() -> str:
 def inputs() -> str:
     """Return one hash of all files that determine the environment."""
     digest = hashlib.sha256()
-    for path in (DEV_LOCK, PROJECT, *sorted(Path(__file__).parent.glob("*.py"))):
+    ours = [*Path(__file__).parent.glob("*.py"), ROOT / "setup.py", *ROOT.glob("stream_server/hub/*.c")]
+    for path in (DEV_LOCK, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

@@ -42,7 +42,7 @@ class Walk(NamedTuple):
         filters: The filters that the server prints.
         pages: The pages of the console and their files, by their paths.
         heard: What the Python client printed of the post.
-        tailed: The event that the command ``tail`` printed.
+        tailed: The event that the command ``tail`` printed; empty if it was not tried.
         seconds: Time from the command to the first event of a stream.
     """
 
@@ -53,25 +53,32 @@ class Walk(NamedTuple):
     seconds: float
 
 
-def walk(machine: Machine, *start: str | Path, programs: Path, client: Path, cwd: Path | None = None) -> Walk:
-    """Start the demo, sign in by its link, open a stream with the Python client and one with the command, and post.
+def walk(
+    machine: Machine, *start: str | Path, client: Path, programs: Path | None = None, cwd: Path | None = None
+) -> Walk:
+    """Start the demo, sign in by its link, open a stream, and post.
 
-    The command ``start`` starts the demo in ``cwd``. The environments with the folders ``programs`` and ``client`` have
-    the server and the client.
+    The command ``start`` starts the demo in ``cwd``. The Python client of the environment with the folder ``client``
+    reads the stream, and then the command ``tail`` of that with the folder ``programs``, if one is given.
     """
     begun = time.monotonic()
     with _interrupted(machine, *start, name="server", cwd=cwd) as server:
         server.until(lambda: "/v1/statuses" in server.out)
         address, code = re.findall(r"Open this in a browser: (http://\S+)/#code=(\S+)", server.out)[0]
         token = json.loads(fetched(f"{address}/v1/sessions", json.dumps({"code": code}).encode()))["token"]
-        arguments = ["--url", address, "--token", token, "--track", WORD, "--since", "-1m", "--json"]
-        with _interrupted(machine, programs / "stream-server", "tail", *arguments, name="tail") as tail:
-            heard = machine.done(client / "python", "-I", "-c", LISTEN, address, token, WORD)
-            seconds = time.monotonic() - begun
-            tail.until(lambda: "\n" in tail.out)
-            tailed = json.loads(tail.out.splitlines()[0])
+        heard = machine.done(client / "python", "-I", "-c", LISTEN, address, token, WORD)
+        seconds = time.monotonic() - begun
         filters = re.findall(r"^filters: (.+)$", server.out, re.MULTILINE)[0].split(", ")
+        tailed = _tail(machine, programs / "stream-server", address, token) if programs else {}
         return Walk(filters, _pages(address), heard, tailed, seconds)
+
+
+def _tail(machine: Machine, command: Path, address: str, token: str) -> dict[str, Any]:
+    arguments = ["--url", address, "--token", token, "--track", WORD, "--since", "-5m", "--json"]
+    with _interrupted(machine, command, "tail", *arguments, name="tail") as tail:
+        tail.until(lambda: "\n" in tail.out)
+        found: dict[str, Any] = json.loads(tail.out.splitlines()[0])
+    return found
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def test_another_python_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, caps
     assert f"is Python {'.'.join(platform.python_version_tuple()[:2])}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock", "requirements-site.lock"])
 def test_the_locks_pin_and_hash_everything(name: str) -> None:
     """Each requirement has one version and at least one hash, and no line names an index."""
     text = (ROOT / name).read_text()
@@ -156,13 +156,15 @@ def test_the_locks_pin_and_hash_everything(name: str) -> None:
 
 def test_the_locks_have_all_dependencies_of_the_project() -> None:
     """A dependency that was added without ``make lock`` fails this test."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, site = settings["project"], settings["dependency-groups"]["site"]
     extras = project["optional-dependencies"]
     runtime = [*project["dependencies"], *extras["server-only"], *extras["server"][1:]]
     dev = [*extras["dev"][1:], *extras["export"], *extras["telemetry"]]
     assert extras["server"][0] == "stream-server[server-only]"
     assert extras["dev"][0] == "stream-server[server,export,telemetry]"
-    for name, wanted in (("requirements.lock", runtime), ("requirements-dev.lock", [*runtime, *dev])):
+    locks = {"requirements.lock": runtime, "requirements-dev.lock": [*runtime, *dev], "requirements-site.lock": site}
+    for name, wanted in locks.items():
         locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)
         names = {re.split(r"[^A-Za-z0-9.-]", line)[0].lower() for line in wanted}
         assert names <= set(locked)
