@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say of the loop in C and of the source distribution.
 
-The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the limited
-API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes wherever and
-whenever it is built.
+The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the
+limited API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes
+wherever and whenever it is built.
 """
 
 import gzip

@@ -1,6 +1,7 @@
 """The built wheel on an aarch64 machine, which qemu emulates: the server starts, and a client reads and writes."""
 
 import compileall
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -35,11 +36,11 @@ def app(machine: Machine, tmp_path: Path) -> Path:
     copy = tmp_path / "copy"
     for package in ("filters", "stream_server"):
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
-    python = ROOT / ".venv" / "bin" / "python"
-    build = [aarch64.UV, "build", "--wheel", "--quiet", "--no-build-isolation", "--python", python, "-o", tmp_path, copy]
-    subprocess.run(build, check=True)
+    options = ["--wheel", "--quiet", "--no-build-isolation", "--python", str(ROOT / ".venv" / "bin" / "python")]
+    pure = os.environ | {"PURE_PYTHON": "1"}  # this machine's compiler makes nothing for the other processor
+    subprocess.run([aarch64.UV, "build", *options, "--out-dir", tmp_path, copy], check=True, env=pure)
     (wheel,) = tmp_path.glob("*.whl")
     aarch64.install(machine.root, tmp_path / "app", str(wheel))
     compileall.compile_dir(tmp_path / "app", quiet=1)  # under emulation it takes twice the time, if versions are equal
