@@ -61,14 +61,14 @@ class Server:
     def log(self) -> str:
         return (self.folder / "err.log").read_text(errors="replace")
 
-    def start(self) -> Self:
-        """Start the server and wait until it is ready. Raises TimeoutError with its log after 40 s."""
+    def start(self, seconds: float = 40) -> Self:
+        """Start the server and wait until it is ready. Raises TimeoutError with its log after ``seconds``."""
         env = {name: value for name, value in {**environment(), **self.variables}.items() if value is not None}
         out_log, err_log = self.folder / "out.log", self.folder / "err.log"
         with out_log.open("wb") as out, err_log.open("ab") as err:
             self.process = start_module(self._arguments(), env, out, err, preloaded=self.preloaded)
         try:
-            wait_for_process(self.process, self._ready, seconds=40, log=lambda: self.log)
+            wait_for_process(self.process, self._ready, seconds=seconds, log=lambda: self.log)
         except TimeoutError:
             self.kill()
             raise
