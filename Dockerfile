@@ -1,35 +1,53 @@
-# Two stages: the first has what it takes to build, the second only what it takes to run.
-FROM python:3.12-slim-bookworm AS build
+# Three stages: what both others begin with, what it takes to build, and what it takes to run. The Python is Debian's: it is
+# optimized, it has its bytecode, and it comes without pip and headers.
+ARG BASE=debian:trixie-slim
+FROM ${BASE} AS python
+ARG DEBIAN_FRONTEND=noninteractive
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3 \
+    && apt-get dist-clean
+
+FROM python AS build
+ARG DEBIAN_FRONTEND=noninteractive
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends binutils python3-pip python3-venv \
+    && python3 -m venv --without-pip /opt/stream-server
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_PYTHON=/opt/stream-server
 WORKDIR /src
-RUN python -m venv /opt/stream-server
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 # The dependencies come before the code, so that a change of code does not install them again.
 COPY requirements.lock ./
-RUN /opt/stream-server/bin/pip install --require-hashes -r requirements.lock
+RUN pip install --require-hashes --requirement requirements.lock \
+    && find /opt/stream-server -name '*.so' -exec strip --strip-unneeded {} +
 COPY pyproject.toml README.md LICENSE ./
 COPY filters filters
 COPY stream_server stream_server
-RUN /opt/stream-server/bin/pip install --no-deps --no-build-isolation .
-# The Valkey for `serve` without --redis, and the detector of languages. For the latter other machines have no build, and
-# `und` for every post whose author gives no language.
-RUN /opt/stream-server/bin/stream-server fetch valkey-server \
-    && { /opt/stream-server/bin/stream-server fetch cld2 || [ "$(uname -m)" != x86_64 ]; }
+# pip makes the bytecode as well, which a read-only system could not keep.
+RUN pip install --no-deps --no-build-isolation . && pip uninstall --yes setuptools
 
-FROM python:3.12-slim-bookworm
-RUN useradd --system --uid 10001 --user-group --no-create-home stream-server \
+FROM python
+RUN groupadd --gid 10001 stream-server \
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin stream-server \
     && install -d -o stream-server -g stream-server /data
 COPY --from=build /opt/stream-server /opt/stream-server
+COPY deploy/image/healthcheck.py /opt/stream-server/bin/
 ENV PATH=/opt/stream-server/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     STREAM_SERVER_HOST=0.0.0.0 \
     STREAM_SERVER_PORT=8000 \
     STREAM_SERVER_DATA_DIR=/data
-USER stream-server
+USER 10001:10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000
-# Alive, not ready: a server that waits for its Redis must not be restarted for it. A worker has no port to ask.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["python", "-c", "import http.client as h, os, sys; 'worker' in open('/proc/1/cmdline').read().split('\\0') and sys.exit(); c = h.HTTPConnection('127.0.0.1', int(os.environ['STREAM_SERVER_PORT']), timeout=2); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+    CMD ["python3", "/opt/stream-server/bin/healthcheck.py"]
 # SIGTERM, the default, is the one that says goodbye to every stream.
 CMD ["stream-server", "serve"]
+# What changes with each release comes last.
+ARG VERSION=unreleased REVISION=unknown CREATED=unknown
+LABEL org.opencontainers.image.title="stream-server" \
+    org.opencontainers.image.description="A real-time streaming API: write over HTTP, through Redis, to every client whose filters match." \
+    org.opencontainers.image.licenses="MIT" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.created="${CREATED}"

@@ -9,7 +9,7 @@ VENV := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env run cluster test test-all lint bench lock clean
+.PHONY: help env run cluster test test-all lint bench site dist lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,16 +29,25 @@ test: env ## run the first tier of tests, which holds every promise; ARGS="-k cu
 test-all: env ## run all tests; ARGS=--full adds the long forms
 	@$(VENV)/python -m pytest -n $(or $(JOBS),8) --dist worksteal $(ARGS)
 
-lint: env ## check style and types
+lint: env ## check style, types and workflows
 	@$(VENV)/ruff check
 	@$(VENV)/python -m mypy
+	@$(VENV)/zizmor --offline --quiet --strict-collection --min-severity medium .github
 
 bench: env ## measure, and print what was measured
 	@$(VENV)/python -m bench $(ARGS)
+
+site: ## make the documentation a site, which the server then shows below /docs; ARGS=FOLDER puts it elsewhere
+	@$(PYTHON) .ci/docs_site.py $(ARGS)
+
+dist: env ## build the source distribution and, from it, the wheel
+	@umask 022 && export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
+	$(VENV)/uv build --quiet --offline --no-build-isolation --python $(VENV)/python --out-dir dist $(ARGS)
 
 lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to the newest
 	@$(PYTHON) .ci/bootstrap.py lock $(ARGS)
 
 clean: ## remove .venv, build and caches, and nothing else
-	rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist stream_server/site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f stream_server/hub/*.so

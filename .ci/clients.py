@@ -1,7 +1,8 @@
 """Creates ``.venv/clients/NAME``, an environment for one foreign client (``python .ci/clients.py NAME``).
 
 Old clients need old packages, and two of them have modules of the same name, so none can be in ``.venv``.
-``tests/clients/locks/NAME.in`` lists the packages of one; ``make lock`` writes the lock file beside it.
+``tests/clients/locks/NAME.in`` lists the packages of one; ``make lock`` writes the lock file beside it. A second
+argument names another lock file, such as that of an older version of this server.
 """
 
 import hashlib
@@ -17,10 +18,10 @@ FOLDER = environment.VENV / "clients"
 
 def main() -> int:
     """Create the environment named on the command line unless it is up to date; return the exit code."""
-    (name,) = sys.argv[1:]
+    name, *locked = sys.argv[1:]
     try:
         with environment.alone():
-            ensure(FOLDER / name, environment.CLIENT_LOCKS / f"{name}.txt")
+            ensure(FOLDER / name, Path(*locked) if locked else environment.CLIENT_LOCKS / f"{name}.txt")
     except environment.Failed as error:
         environment.say(f"stream-server: {error}")
         return 1

@@ -11,16 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import package_index
+import pinned_wheel
+import uv_wheel
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT))  # to import stream_server.downloads before anything is installed
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 UV = VENV / "bin" / "uv"
 STAMP = VENV / ".stamp"
 PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
-DOWNLOADS = ROOT / "stream_server" / "downloads"
 DEV_LOCK = ROOT / "requirements-dev.lock"
+SITE_LOCK = ROOT / "requirements-site.lock"
 CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
@@ -67,7 +70,7 @@ def identity() -> str:
 def inputs() -> str:
     """Return one hash of all files that determine the environment."""
     digest = hashlib.sha256()
-    ours = [*Path(__file__).parent.glob("*.py"), *DOWNLOADS.glob("*.py")]
+    ours = [*Path(__file__).parent.glob("*.py"), ROOT / "setup.py", *ROOT.glob("stream_server/hub/*.c")]
     for path in (DEV_LOCK, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
@@ -90,7 +93,6 @@ def make() -> None:
     say(f"stream-server: {'updating' if same else 'making'} .venv with Python {sys.version.split()[0]}")
     prepare(same=same)
     install(with_uv=fetched_uv())
-    fetch_native()
     STAMP.write_text(f"{identity()}\n{inputs()}\n", encoding="utf-8")
     say(f"stream-server: the environment is ready ({time.monotonic() - begun:.1f} s)")
 
@@ -112,35 +114,19 @@ def prepare(*, same: bool) -> None:
 
 def fetched_uv() -> bool:
     """Return whether the pinned uv is in the environment, after fetching it if needed; without it, pip installs."""
-    import uv_wheel
-
     if pinned_uv(uv_wheel.VERSION):
         return True
-    from stream_server.downloads import index, wheel
-
     try:
         say(f"  fetching uv {uv_wheel.VERSION}, the installer, from the package index")
-        wheel.install(uv_wheel.UV, UV, index.configured(os.environ) or index.PUBLIC)
-    except (index.Unreachable, wheel.WrongHash) as error:
+        pinned_wheel.install(uv_wheel.UV, UV, package_index.configured(os.environ) or package_index.PUBLIC)
+    except (package_index.Unreachable, pinned_wheel.WrongHash) as error:
         raise Failed(str(error)) from error
-    except wheel.Unavailable as error:
+    except pinned_wheel.Unavailable as error:
         if importlib.util.find_spec("pip") is None:
             raise Failed(f"{error}, and this Python has no pip either: apt install python3-pip") from None
         say(f"  {error}: {uv_wheel.UV.without}")
         return False
     return True
-
-
-def fetch_native() -> None:
-    """Fetch the server's native files, or print what to install on a platform that has none."""
-    from stream_server.downloads import index, native, wheel
-
-    try:
-        for pinned in native.ALL:
-            outcome = native.fetch(pinned, index.configured(os.environ) or index.PUBLIC, VENV)
-            say(f"  {outcome.sentence.replace(str(ROOT) + os.sep, '')}")
-    except (index.Unreachable, wheel.WrongHash) as error:
-        raise Failed(str(error)) from error
 
 
 def pinned_uv(version: str) -> bool:
@@ -187,6 +173,7 @@ def lock(options: list[str]) -> None:
     project: list[str | Path] = [*compiled, PROJECT, "--group", "build", "--output-file"]
     uv(*project, RUNTIME_LOCK, "--extra", "server", strict=True)
     uv(*project, DEV_LOCK, "--extra", "dev", "--constraint", RUNTIME_LOCK, strict=True)
+    uv(*compiled, "--group", "site", "--output-file", SITE_LOCK, strict=True)
     for wanted in sorted(CLIENT_LOCKS.glob("*.in")):
         client: list[str | Path] = ["--only-binary", ":all:", "--output-file", wanted.with_suffix(".txt")]
         uv(*compiled, wanted.relative_to(ROOT), *client, strict=True)
@@ -198,11 +185,9 @@ def uv(*arguments: str | Path, strict: bool = False) -> None:
 
     ``strict`` removes uv's own variables, because a second index of one machine would otherwise enter the lock files.
     """
-    from stream_server.downloads import index
-
     left_out = [name for name in os.environ if strict and name.startswith("UV_") and name != "UV_CACHE_DIR"]
     environ = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", *left_out}}
-    if configured := index.configured(os.environ):
+    if configured := package_index.configured(os.environ):
         environ["UV_DEFAULT_INDEX"] = configured
     environ.setdefault("UV_SYSTEM_CERTS", "true")  # trust the same certificates as this Python
     run([UV, *arguments], environ)

@@ -4,7 +4,7 @@ Debian's python3 has no pip, and uv needs none. To use another version, change V
 lists.
 """
 
-from stream_server.downloads.wheel import Pinned, Wheel
+from pinned_wheel import Pinned, Wheel
 
 VERSION = "0.13.8"
 """Pinned version of uv."""

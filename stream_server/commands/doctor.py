@@ -78,7 +78,7 @@ async def run_checks(settings: Config, url: str | None, *, is_elsewhere: bool = 
     return [
         machine.check_python(),
         *([] if settings.redis else [machine.check_redis_binary()]),
-        *([machine.check_language_detection()] if settings.detect_language == "on" else []),
+        machine.check_fan_out(),
         machine.check_filters(),
         machine.check_descriptors(),
         *machine.check_temporary_folder(),

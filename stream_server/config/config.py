@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting, parse_limits
-from stream_server.downloads import index
 from stream_server.store.redis import address
 
 TEST_VARIABLES = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
@@ -74,11 +73,6 @@ def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, st
         **{s.environment_variable: str(getattr(config, s.name)) for s in SETTINGS},
         SUPERVISOR_DEFAULTS: " ".join(s.environment_variable for s in SETTINGS if s.name not in given),
     }
-
-
-def package_index() -> str:
-    """Return the URL of the Python package index that uv or pip uses on this machine, by default the public one."""
-    return index.configured(os.environ) or index.PUBLIC
 
 
 def _given_values(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -7,8 +7,12 @@
 //   for await (const event of client.stream({ track: "coffee" })) console.log(event.status?.message);
 //
 // A stream goes on by itself: it reconnects with back-off, continues after its last cursor, drops what it had, and tells
-// of gaps. It ends with an error if the address has never answered; a server that answered once is tried for ever. Tokens are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: give
-// implementations as options, such as `{ WebSocket }` of the package `ws`.
+// of gaps. It ends with an error if the address has never answered; a server that answered once is tried for ever. Tokens
+// are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: give implementations as
+// options, such as `{ WebSocket }` of the package `ws`. What is marked @internal is not in the types of the npm package.
+
+/** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState } from "./types.d.ts" */
+
 
 const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
 const MIN_DELAY_MS = 500;
@@ -22,7 +26,9 @@ const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
 const MAX_REMEMBERED = 4096; // cursors of the latest events, to drop one that comes twice
 const MAX_WAITING = 1000; // events that an iterator holds; with more, its stream waits, and continues by its cursor
 
-const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error"]);
+const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error", "token"]);
+/** @param {Message} message @returns {message is StreamEvent} */
+const isOfEvent = (message) => !CONTROL_KINDS.has(message.kind);
 const TEMPORARY_CODES = new Set(["rate_limited", "unavailable", "outcome_unknown"]); // of a refused operation
 const TOKEN_ID = "token"; // of the operation that brings a new token; updates have numbers
 
@@ -45,13 +51,6 @@ export class ApiError extends Error {
   }
 }
 
-/**
- * @typedef {{token: string, refreshToken: string, expires: number, refreshAt: number, user: any}} Session
- *   `expires` and `refreshAt` are in ms since 1970, by this machine's clock.
- * @typedef {{load: () => Session | null, save: (session: Session | null) => void, lock: <T>(work: () => Promise<T>) => Promise<T>}} SessionStore
- *   Where the session is. Clients that share one share it by `load`; `lock` runs one `work` at a time among them all.
- */
-
 /** @returns {SessionStore} a session in memory, of this client alone. */
 export function memoryStore() {
   /** @type {Session | null} */ let kept = null;
@@ -62,21 +61,24 @@ export function memoryStore() {
 
 /** Requests to one server, with a session whose token stays fresh. */
 export class Client {
+  /** @internal @type {Set<(session: Session | null) => void>} */ listeners = new Set();
+  /** @internal @type {any} */ timer = undefined;
+  /** @internal @type {Set<Stream>} */ streams = new Set();
+  /** @internal Whether the address has ever answered; the page's own has, since it sent the page. */ hasAnswered;
+  /** @internal @type {ClientOptions} */ options;
+
   /**
    * @param {string} [address] the server, such as `http://127.0.0.1:8000`; "" means the page's own.
-   * @param {{token?: string, store?: SessionStore, fetch?: typeof fetch, WebSocket?: any, EventSource?: any,
-   *   random?: () => number}} [options] `token`: a fixed token instead of a session. The others replace the globals.
-   *   Throws ApiError `invalid_address` for an address that does not begin so, or has more than a path behind the host.
+   * @param {ClientOptions} [options] Throws ApiError `invalid_address` for an address that does not begin so, or has more
+   *   than a path behind the host, and for none where there is no page.
    */
   constructor(address = "", options = {}) {
-    if (address && !/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(address)) throw new ApiError(400, { code: "invalid_address", message: "write the address as http://127.0.0.1:8000" });
+    const isValid = address ? /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(address) : globalThis.location;
+    if (!isValid) throw new ApiError(400, { code: "invalid_address", message: "write the address as http://127.0.0.1:8000" });
     this.address = address.replace(/\/+$/, "");
-    /** Whether the address has ever answered; the page's own has, since it sent the page. */ this.hasAnswered = !address;
+    this.hasAnswered = !address;
     this.options = options;
     this.store = options.store ?? memoryStore();
-    /** @type {Set<(session: Session | null) => void>} */ this.listeners = new Set();
-    /** @type {any} */ this.timer = undefined;
-    /** @type {Set<Stream>} */ this.streams = new Set();
   }
 
   /** The user who is signed in, or null. */
@@ -85,11 +87,8 @@ export class Client {
   }
 
   /**
-   * Sends a request and returns the answer's JSON, or null for none. Throws ApiError.
-   * @param {string} method @param {string} path such as `/v1/statuses`
-   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>, within?: number, keepalive?: boolean}} [more]
-   *   `open`: without a token; `within`: ms for the whole answer; `keepalive`: also after the page is closed.
-   * @returns {Promise<any>}
+   * Sends a request and returns the answer's JSON, or null for none. Throws ApiError. @template [T=any]
+   * @param {string} method @param {string} path such as `/v1/statuses` @param {RequestOptions} [more] @returns {Promise<T>}
    */
   async request(method, path, more = {}) {
     const query = toQuery(more.query ?? {});
@@ -111,7 +110,7 @@ export class Client {
     }
   }
 
-  /** @param {string} path @param {RequestInit} init @param {number} [within] */
+  /** @internal @param {string} path @param {RequestInit} init @param {number} [within] */
   async send(path, init, within = ANSWER_MS) {
     const limit = timeLimit(within, init.signal);
     let response, text = "";
@@ -130,7 +129,7 @@ export class Client {
     throw new ApiError(response.status, readError(response, text));
   }
 
-  /** Asks the server, and returns its answer as soon as its head is there. @param {string} path @param {RequestInit} init */
+  /** @internal Asks the server, and returns its answer as soon as its head is there. @param {string} path @param {RequestInit} init */
   async ask(path, init) {
     const ask = this.options.fetch ?? fetch;
     const response = await ask(this.address + path, { credentials: "omit", redirect: "error", ...init }).catch((error) => { throw this.unreachable(error); });
@@ -138,13 +137,13 @@ export class Client {
     return response;
   }
 
-  /** The error of a request without an answer; Node says why. @param {any} error */
+  /** @internal The error of a request without an answer; Node says why. @param {any} error */
   unreachable(error) {
     const why = error?.cause?.message ? ` (${error.cause.message})` : "";
     return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why}` });
   }
 
-  /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Record<string, string>} credentials */
+  /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Credentials} credentials @returns {Promise<OwnUser>} */
   async signIn(credentials) {
     const answer = await this.request("POST", "/v1/sessions", { body: credentials, open: true });
     this.keep(toSession(answer));
@@ -178,8 +177,8 @@ export class Client {
   }
 
   /**
-   * Exchanges the refresh token. It works once, and a second use ends the session: so one caller at a time asks, among
-   * all that share the store, and the others take what it got.
+   * @internal Exchanges the refresh token. It works once, and a second use ends the session: so one caller at a time
+   * asks, among all that share the store, and the others take what it got.
    * @param {string} used the token that is too old; a session with another one is fresh already.
    */
   refresh(used) {
@@ -219,7 +218,7 @@ export class Client {
     this.schedule();
   }
 
-  /** While streams are open, exchanges the token in time, so that they go on. */
+  /** @internal While streams are open, exchanges the token in time, so that they go on. */
   schedule() {
     clearTimeout(this.timer);
     const session = this.options.token ? null : this.store.load();
@@ -231,7 +230,7 @@ export class Client {
   }
 
   /**
-   * Opens a stream. @param {Record<string, any>} parameters as of `GET /v1/stream`; a list repeats the parameter.
+   * Opens a stream. @param {StreamParameters} parameters as of `GET /v1/stream`; a list repeats the parameter.
    * @param {StreamOptions} [options] @returns {Stream}
    */
   stream(parameters, options = {}) {
@@ -246,7 +245,7 @@ function toSession(answer) {
   return { token, refreshToken, user, expires: Date.now() + life, refreshAt: Date.now() + life * REFRESH_SHARE };
 }
 
-/** @param {Record<string, any>} parameters @returns {string} without the `?` */
+/** @internal @param {Record<string, any>} parameters @returns {string} without the `?` */
 export function toQuery(parameters) {
   const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
   return new URLSearchParams(pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")).toString();
@@ -279,43 +278,42 @@ const EVENT_KINDS = ("hello heartbeat warning gap effective goodbye post delete 
   "unfollow request unrequest block unblock mute unmute user_update protect unprotect notification message list_create " +
   "list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave").split(" ");
 
-/**
- * @typedef {{name: "connecting" | "live" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" |
- *   "closed", attempt?: number, retryAt?: number, reason?: string, at?: string, error?: ApiError}} StreamState
- *   `refused` and `ended` are final; `waiting` reconnects at `retryAt` (ms since 1970); `catching up` has reached `at`.
- * @typedef {{path?: string, since?: string, transport?: "websocket" | "events", onMessage?: (message: any) => void,
- *   onState?: (state: StreamState) => void, onRefusedUpdate?: (error: ApiError) => void}} StreamOptions
- *   `path`: `/v1/stream` or `/v1/stream/user`; `since`: a cursor, a time or an age such as `-15m`. `onMessage` gets every
- *   message of the wire once, control messages too.
- */
-
 /** One stream over changing connections. Use it by `for await`, or with `onMessage`. */
 export class Stream {
-  /** @param {Client} client @param {Record<string, any>} parameters @param {StreamOptions} options */
-  constructor(client, parameters, options) {
-    this.client = client;
-    this.parameters = parameters;
-    this.options = options;
+  /** @internal @type {Client} */ client;
+  /** @internal @type {StreamOptions} */ options;
+  /** @internal @type {string} */ path;
+  /** The filters; after a refused update those before it. @type {StreamParameters} */ parameters;
+  /** @internal @type {StreamParameters} what the server was sent last */ sent;
+  /** The position after the last message, to continue there. @type {string} */ cursor;
+  /** When the message of the cursor happened, in ms by the server's clock, or NaN. */ cursorTime = NaN;
+  /** The connection's id of `GET /v1/streams`, or "". */ connection = "";
+  /** What to add to the server's time to get this machine's, in ms. */ clockOffset = 0;
+  /** @type {StreamState} */ state = { name: "connecting" };
+  /** @internal @type {any} */ transport = null;
+  /** @internal @type {any[] | null} what an iterator has not taken yet */ queue;
+  /** @internal The position after what it has taken. */ taken = "";
+  /** @internal @type {((value?: any) => void)[]} of iterators that wait */ waiting = [];
+  /** @internal Lets them look again. */ wake = () => this.waiting.splice(0).forEach((resolve) => resolve());
+  /** @internal @type {Set<string>} */ seen = new Set();
+  /** @internal Of connections; what belongs to another one is void. */ attempt = 0;
+  /** @internal In a row, of any transport. */ failures = 0;
+  /** @internal In a row. */ socketFailures = 0;
+  /** @internal When this connection began, in ms since 1970. */ helloAt = 0;
+  /** @internal @type {StreamParameters | null} what the server has accepted last */ inForce = null;
+  /** @internal Whose stream it is. */ uid = "";
+  /** @internal Sent on this connection. */ updates = 0;
+  /** @internal By `effective`, or by a refusal. @type {any} */ answered = 0;
+  /** @internal @type {Record<string, any>} */ timers = {};
+  /** @internal */ onOnline = () => void (this.isFinal || (this.isLocal && this.connection) || this.connect());
+  /** @internal */ onOffline = () => void (this.isFinal || this.isLocal || (this.drop(), this.tell({ name: "offline" })));
+
+  /** `client.stream` calls it. @param {Client} client @param {StreamParameters} parameters @param {StreamOptions} options */
+  constructor(client, { since, ...parameters }, options) {
+    [this.client, this.options, this.parameters, this.sent] = [client, options, parameters, parameters];
     this.path = options.path ?? "/v1/stream";
-    /** The position after the last message, to continue there. */ this.cursor = options.since ?? "";
-    /** When the message of the cursor happened, in ms by the server's clock, or NaN. */ this.cursorTime = NaN;
-    /** The connection's id of `GET /v1/streams`, or "". */ this.connection = "";
-    /** What to add to the server's time to get this machine's, in ms. */ this.clockOffset = 0;
-    /** @type {StreamState} */ this.state = { name: "connecting" };
-    /** @type {any} */ this.transport = null;
-    /** @type {any[] | null} what an iterator has not taken yet */ this.queue = options.onMessage ? null : [];
-    /** The position after what it has taken. */ this.taken = "";
-    /** @type {Set<string>} */ this.seen = new Set();
-    this.attempt = this.failures = this.socketFailures = this.helloAt = 0;
-    this.sent = parameters;
-    /** @type {Record<string, any> | null} what the server has accepted last */ this.inForce = null;
-    /** Whose stream it is. */ this.uid = "";
-    this.updates = 0; // sent on this connection
-    this.answered = 0; // by `effective`, or by a refusal
-    /** @type {Record<string, any>} */ this.timers = {};
-    this.wake = () => {};
-    this.onOnline = () => this.isFinal || (this.isLocal && this.connection) || this.connect();
-    this.onOffline = () => this.isFinal || this.isLocal || (this.drop(), this.tell({ name: "offline" }));
+    this.cursor = options.since ?? since ?? "";
+    this.queue = options.onMessage ? null : [];
     globalThis.addEventListener?.("online", this.onOnline);
     globalThis.addEventListener?.("offline", this.onOffline);
     client.streams.add(this);
@@ -323,11 +321,12 @@ export class Stream {
     queueMicrotask(() => this.attempt || this.isFinal || this.connect());
   }
 
+  /** Whether the stream has ended for good. */
   get isFinal() {
     return ["refused", "ended", "closed"].includes(this.state.name);
   }
 
-  /** Whether the server is on this machine, which reaches it without a network. */
+  /** @internal Whether the server is on this machine, which reaches it without a network. */
   get isLocal() {
     return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(this.absolute("/")).hostname);
   }
@@ -346,7 +345,7 @@ export class Stream {
    * Changes the filters. A socket stays open, and its stream changes at a place of the log, which `effective` tells; an
    * EventSource opens again after its cursor. Throws nothing: the server's refusal goes to `onRefusedUpdate`, and the
    * stream goes on with the filters that it had.
-   * @param {Record<string, any>} parameters
+   * @param {Omit<StreamParameters, "since">} parameters
    */
   update(parameters) {
     this.parameters = { ...parameters };
@@ -355,7 +354,7 @@ export class Stream {
     else this.connect();
   }
 
-  /** Sends the newest filters, one update at a time: the server refuses one while another is on its way. */
+  /** @internal Sends the newest filters, one update at a time: the server refuses one while another is on its way. */
   sendUpdate() {
     if (this.sent === this.parameters || this.answered !== this.updates) return;
     this.sent = this.parameters;
@@ -367,13 +366,13 @@ export class Stream {
     return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates;
   }
 
-  tell(/** @type {StreamState} */ state) {
+  /** @internal @param {StreamState} state */ tell(state) {
     this.state = state;
-    this.options.onState?.(state);
+    call(this.options.onState, state);
     this.wake();
   }
 
-  /** Leaves the connection without a word to anybody. */
+  /** @internal Leaves the connection without a word to anybody. */
   drop() {
     this.attempt += 1; // whatever still comes from the old connection is void
     this.transport?.close();
@@ -383,7 +382,7 @@ export class Stream {
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
   }
 
-  finish(/** @type {StreamState} */ state) {
+  /** @internal @param {StreamState} state */ finish(state) {
     this.drop();
     globalThis.removeEventListener?.("online", this.onOnline);
     globalThis.removeEventListener?.("offline", this.onOffline);
@@ -392,7 +391,7 @@ export class Stream {
     this.tell(state);
   }
 
-  async connect() {
+  /** @internal */ async connect() {
     this.drop();
     const mine = this.attempt;
     this.tell({ name: "connecting", attempt: this.failures + 1 });
@@ -405,7 +404,7 @@ export class Stream {
     }
   }
 
-  /** @param {number} mine @param {string} ticket */
+  /** @internal @param {number} mine @param {string} ticket */
   open(mine, ticket) {
     const { WebSocket: Socket = globalThis.WebSocket, EventSource: Source = globalThis.EventSource } = this.client.options;
     const mayUseSocket = this.options.transport !== "events" && Socket && (this.socketFailures < 2 || !Source);
@@ -419,55 +418,54 @@ export class Stream {
     this.watch();
   }
 
-  /** @param {string} path */
-  absolute(path) {
-    return new URL(path, this.client.address || globalThis.location?.href).href;
+  /** @internal @param {string} path */ absolute(path) {
+    return new URL(this.client.address + path, globalThis.location?.href).href;
   }
 
-  /** A connection that is silent for too long is dead, whatever the system believes of it. */
+  /** @internal A connection that is silent for too long is dead, whatever the system believes of it. */
   watch() {
     clearTimeout(this.timers.silence);
     this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
   }
 
-  receive(message) {
+  /** @internal @param {Message} message */ receive(message) {
     this.watch();
     const before = this.cursor;
-    const isEvent = !CONTROL_KINDS.has(message.kind);
+    const isEvent = isOfEvent(message);
     if (isEvent && this.hadBefore(message.cursor)) return;
-    if (message.cursor) [this.cursor, this.cursorTime] = [message.cursor, Date.parse(message.at)];
-    if (message.id && ["effective", "error"].includes(message.kind)) this.answered = message.id;
+    if ("cursor" in message) [this.cursor, this.cursorTime] = [message.cursor, Date.parse(message.at)];
+    if ((message.kind === "effective" || message.kind === "error") && message.id) this.answered = message.id;
     if (message.kind === "hello") this.greeted(message);
     else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
     else if (message.kind === "error") this.operationRefused(message);
     else if (isEvent) this.showProgress(message.at);
-    this.options.onMessage?.(message);
+    call(this.options.onMessage, message);
     if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message, before);
     if (message.kind === "effective" && message.id === this.updates) (this.inForce = this.sent), this.sendUpdate();
     if (message.kind === "goodbye") this.goodbye(message);
   }
 
-  /** An operation was refused: the filters in force stay, or are changed later. @param {any} message */
+  /** @internal An operation was refused: the filters in force stay, or are changed later. @param {OperationRefused} message */
   operationRefused(message) {
     if (message.id === TOKEN_ID) return; // the stream ends with the token that it has, and reconnects with the new one
-    const isForNow = TEMPORARY_CODES.has(message.error?.code);
-    const refusal = new ApiError(isForNow ? 503 : 400, message.error ?? message);
+    const isForNow = TEMPORARY_CODES.has(message.error.code);
+    const refusal = new ApiError(isForNow ? 503 : 400, message.error);
     if (message.id === this.updates && this.inForce) {
       if (!isForNow && this.sent === this.parameters) this.parameters = this.inForce;
       this.sent = this.inForce;
       this.timers.update = setTimeout(() => this.sendUpdate(), isForNow ? 1000 * (refusal.retryAfter ?? 1) : 0);
     }
-    if (!isForNow) this.options.onRefusedUpdate?.(refusal);
+    if (!isForNow) call(this.options.onRefusedUpdate, refusal);
   }
 
-  hadBefore(/** @type {string} */ cursor) {
+  /** @internal @param {string} cursor */ hadBefore(cursor) {
     if (this.seen.has(cursor)) return true;
     this.seen.add(cursor);
     if (this.seen.size > MAX_REMEMBERED) this.seen.delete(this.seen.values().next().value ?? "");
     return false;
   }
 
-  greeted(hello) {
+  /** @internal @param {Hello} hello */ greeted(hello) {
     this.connection = hello.connection;
     this.helloAt = Date.now();
     this.clockOffset = this.helloAt - Date.parse(hello.at);
@@ -477,7 +475,7 @@ export class Stream {
     if (this.sent !== this.parameters) this.update(this.parameters);
   }
 
-  /** Tells how far a stream is that reads what happened while it was away. @param {string} at */
+  /** @internal Tells how far a stream is that reads what happened while it was away. @param {string} at */
   showProgress(at) {
     const isLate = Date.now() - this.clockOffset - Date.parse(at) > 5000;
     clearTimeout(this.timers.progress);
@@ -487,7 +485,7 @@ export class Stream {
     } else if (this.state.name !== "live") this.tell({ name: "live" });
   }
 
-  goodbye(message) {
+  /** @internal @param {Goodbye} message */ goodbye(message) {
     const isOfToken = ["token_expired", "token_revoked"].includes(message.code);
     const wait = message.retry_after ?? (isOfToken && !this.client.options.token ? 0 : null);
     if (wait === null) {
@@ -496,7 +494,7 @@ export class Stream {
     else this.retry(message.reason, wait * 1000);
   }
 
-  /** The connection broke. One that never began may have been refused, which only an ordinary request can tell. */
+  /** @internal The connection broke. One that never began may have been refused, which only an ordinary request can tell. */
   async lost() {
     const mine = this.attempt;
     if (this.connection) return this.retry("the connection was lost");
@@ -509,7 +507,7 @@ export class Stream {
     }
   }
 
-  /** Opens the same stream by an ordinary request, and leaves it after the head. Throws ApiError if it is refused. */
+  /** @internal Opens the same stream by an ordinary request, and leaves it after the head. Throws ApiError if it is refused. */
   async probe() {
     const limit = timeLimit(SILENCE_MS);
     const headers = { Authorization: `Bearer ${await this.client.token()}`, Accept: "application/x-ndjson" };
@@ -522,7 +520,7 @@ export class Stream {
     }
   }
 
-  failed(/** @type {unknown} */ error) {
+  /** @internal @param {unknown} error */ failed(error) {
     const refusal = error instanceof ApiError ? error : new ApiError(0, { code: "failed", message: String(error) });
     if (refusal.status === 401 && !this.client.options.token) {
       this.drop();
@@ -531,12 +529,12 @@ export class Stream {
     else if (refusal.isTemporary) this.retry(refusal.message, (refusal.retryAfter ?? 0) * 1000, refusal);
     else if (this.inForce && this.inForce !== this.parameters) {
       this.parameters = this.inForce; // an update that this connection would have brought is refused
-      this.options.onRefusedUpdate?.(refusal);
+      call(this.options.onRefusedUpdate, refusal);
       this.connect();
     } else this.finish({ name: "refused", error: refusal });
   }
 
-  /** Connects again after a random time that grows, and not before the `wait` ms that the server asked for. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
+  /** @internal Connects again after a random time that grows, and not before the `wait` ms that the server asked for. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
   retry(reason, wait = 0, error) {
     if (this.helloAt && Date.now() - this.helloAt > STEADY_MS) this.failures = 0;
     this.helloAt = 0;
@@ -548,7 +546,7 @@ export class Stream {
     this.tell({ name: "waiting", retryAt: Date.now() + delay, attempt: this.failures, reason, error });
   }
 
-  /** The client calls this: a new token prolongs the connection, none ends it. @param {Session | null} session */
+  /** @internal The client calls this: a new token prolongs the connection, none ends it. @param {Session | null} session */
   sessionChanged(session) {
     if (!session) {
       this.drop();
@@ -558,7 +556,7 @@ export class Stream {
     else if (this.connection) this.client.request("POST", `/v1/streams/${this.connection}/token`).catch(() => {});
   }
 
-  /** @param {any} message @param {string} before the position before it */
+  /** @internal @param {StreamEvent | Gap} message @param {string} before the position before it */
   enqueue(message, before) {
     if (!this.queue?.length) this.taken = before;
     this.queue?.push(message);
@@ -568,38 +566,61 @@ export class Stream {
     this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
   }
 
-  /** Yields events and gaps, from the first one if the stream has no `onMessage`. A reader that is too slow loses nothing: the stream waits for it, and goes on by its cursor. */
-  async *[Symbol.asyncIterator]() {
-    this.queue ??= [];
-    try {
-      while (true) {
-        while (this.queue.length) {
-          this.taken = this.queue[0].cursor;
-          yield this.queue.shift();
-        }
-        if (this.state.error && (this.isFinal || this.state.name === "signed out")) throw this.state.error;
-        if (this.isFinal) return;
-        if (this.attempt && !this.transport && this.state.name === "waiting" && !this.state.retryAt) this.connect();
-        await new Promise((resolve) => (this.wake = () => resolve(undefined)));
+  /** @internal The next event for an iterator. @returns {Promise<IteratorResult<StreamEvent | Gap, undefined>>} */
+  async take() {
+    while (!this.queue?.length) {
+      const { name, error, retryAt } = this.state;
+      if (this.isFinal || (error && name === "signed out")) {
+        const end = this.leave();
+        if (error) throw error;
+        return end;
       }
-    } finally {
-      if (this.queue?.length) this.cursor = this.taken; // a later stream brings what was left
-      this.queue = null;
-      this.close();
+      if (this.attempt && !this.transport && name === "waiting" && !retryAt) this.connect();
+      await new Promise((resolve) => this.waiting.push(resolve));
     }
+    this.taken = this.queue[0].cursor;
+    return { done: false, value: this.queue.shift() };
+  }
+
+  /** @internal A loop has ended: a later stream brings what it has left. @returns {IteratorReturnResult<undefined>} */
+  leave() {
+    if (this.queue?.length) this.cursor = this.taken;
+    this.queue = null;
+    this.close();
+    return { done: true, value: undefined };
+  }
+
+  /**
+   * Yields events and gaps, from the first one if the stream has no `onMessage`. A reader that is too slow loses nothing:
+   * the stream waits for it, and goes on by its cursor. The end of a loop closes it. @returns {AsyncIterableIterator<StreamEvent | Gap>}
+   */
+  [Symbol.asyncIterator]() {
+    this.queue ??= [];
+    // No async generator: its `return` would wait for the next event.
+    const iterator = { next: () => this.take(), return: async () => this.leave(), [Symbol.asyncIterator]: () => iterator };
+    return iterator;
   }
 }
 
-/** @param {any} Socket @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
+/** Calls what the program gave. An error of it is an uncaught one, and does not stop the stream. @template T @param {((value: T) => void) | undefined} listener @param {T} value */
+function call(listener, value) {
+  try {
+    listener?.(value);
+  } catch (error) {
+    queueMicrotask(() => { throw error; });
+  }
+}
+
+/** @param {new (url: string) => any} Socket @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
 function openSocket(Socket, url, heard, lost) {
   const socket = new Socket(url.replace(/^http/, "ws"));
   socket.onmessage = (/** @type {{data: any}} */ event) => heard(String(event.data));
-  socket.onclose = lost;
-  socket.onerror = () => {}; // `close` follows, and says no more either
-  return { send: (message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
+  const end = () => void (socket.onclose === end && ((socket.onclose = null), lost()));
+  socket.onclose = socket.onerror = end; // in Node before version 24 no `close` follows the error of an opening that failed
+  return { send: (/** @type {object} */ message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
 }
 
-/** An EventSource would repeat its URL, whose ticket is spent: it is closed, and another one opened with another. @param {any} Source @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
+/** An EventSource would repeat its URL, whose ticket is spent: it is closed, and another one opened with another. @param {new (url: string) => any} Source @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
 function openSource(Source, url, heard, lost) {
   const source = new Source(url);
   for (const kind of EVENT_KINDS) source.addEventListener(kind, (/** @type {{data: string}} */ event) => heard(event.data));

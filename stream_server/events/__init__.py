@@ -9,6 +9,6 @@ computed from it is cached on the shared ``Entry``. This package imports neither
 ``content``       the JSON members of an entry that the server decodes; what filters see, and whose words it shows
 ``visibility``    who may see what: one function and its answers as a table
 ``one_line``      JSON whose texts have no line end, also none that only some readers take for one
-``language``      detects the language of a text by calling the library CLD2
+``language``      detects the language of a text by fastText's model of 176 languages
 ``status_json``   JSON that the server makes: of a text's entities, and of a status that is tried and not posted
 """

@@ -27,6 +27,9 @@ class Sink(Protocol):
     def buffered_bytes(self) -> float:
         """Return the number of bytes that were passed to `write` and that the kernel has not taken yet."""
 
+    def lend_descriptor(self, borrower: "Outlet | None") -> None:
+        """Keep ``borrower.descriptor`` true until another borrower comes or None, if the socket has a descriptor."""
+
     def kernel_unacked_bytes(self) -> float:
         """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
 
@@ -120,16 +123,21 @@ class LiveGroup(Protocol):
     batched: int
 
 
+NO_DESCRIPTOR = -1
+
+
 class Outlet:
-    """The two functions of a client's socket that each delivery calls. As the first attributes they share a cache line.
+    """What each delivery uses of a client's socket. As the first attributes they share a cache line.
 
     Attributes:
         write: Hands bytes to the transport. Never waits.
         buffered_bytes: Returns the bytes that the kernel has not taken yet. May raise `RuntimeError` after a close.
+        descriptor: That of the socket while its transport is open and has nothing unsent, else `NO_DESCRIPTOR`.
     """
 
-    __slots__ = ("buffered_bytes", "write")
+    __slots__ = ("buffered_bytes", "descriptor", "write")
 
+    descriptor: int
     write: Callable[[bytes], None]
     buffered_bytes: Callable[[], float]
 
@@ -141,6 +149,7 @@ class Client(Outlet):
 
     Attributes:
         is_poll: Whether the client is a long poll or a preview. The hub writes no bytes to it, so it is never slow.
+        sink: The socket, None for a poll.
         overflowed: Whether frames did not fit since the last `falling_behind` warning.
         must_show_progress: Whether the peer has to take a byte before the client may go live again.
         is_peer_dead: Whether the peer acknowledged nothing for a whole write timeout.
@@ -166,6 +175,7 @@ class Client(Outlet):
     )  # fmt: skip
 
     is_poll: ClassVar[bool] = False
+    sink: Sink | None = None
 
     def __init__(
         self, request: SubscribeRequest, write: Callable[[bytes], None], buffered_bytes: Callable[[], float]
@@ -177,6 +187,7 @@ class Client(Outlet):
         self.since = self.position
         self.write = write
         self.buffered_bytes = buffered_bytes
+        self.descriptor = NO_DESCRIPTOR
         self.overflowed = self.must_show_progress = self.is_peer_dead = False
         self.joined_version = self.written_before_joining = self.batched_before_joining = 0
         self._next_warning_at = -math.inf

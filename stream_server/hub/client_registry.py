@@ -132,7 +132,7 @@ class ClientRegistry:
 
     def add(self, client: Client) -> None:
         """Add a client, until its token expires. Disconnect it at once if the token was revoked after the check."""
-        _add_item(self._clients, client.user_id, client)
+        self._clients[client.user_id] = with_item(self._clients.get(client.user_id, ()), client)
         self.open_by_framing[POLL if client.is_poll else client.framing.name] += 1
         self.empty.clear()
         self._expiry.watch(client)
@@ -219,7 +219,7 @@ class ClientRegistry:
         if view is not None:
             self._group_of_view[view.number] = group
             if view.following is not None:
-                _add_item(self._following_groups, view.user_id, group)
+                self._following_groups[view.user_id] = with_item(self._following_groups.get(view.user_id, ()), group)
 
     def discard_private_group(self, group: ClientGroup) -> None:
         """Forget a group (see `add_private_group`) after its last client left."""
@@ -263,10 +263,6 @@ def _suffices(command: StreamCommand, client: Client) -> bool:
 
 def _ignore_stream(client: Client, is_open: bool) -> None:  # noqa: FBT001 - see `on_stream`
     """Do nothing: the ``on_stream`` of a registry without a directory of streams."""
-
-
-def _add_item(items_by_user: dict[str, CompactSet[_Item]], user_id: str, item: _Item) -> None:
-    items_by_user[user_id] = with_item(items_by_user.get(user_id, ()), item)
 
 
 def _discard_item(items_by_user: dict[str, CompactSet[_Item]], user_id: str, item: _Item) -> None:

@@ -31,6 +31,7 @@ from stream_server.hub.group import (
     WrappedFrames,
     WriteLimits,
     wrap_once,
+    write_to_one,
 )
 from stream_server.hub.messages import Framing
 
@@ -208,15 +209,10 @@ class Flusher:
                 data = b"" if framing is None else self._wrap_entry(entry, framing)
             if data and len(group.members) == 1:
                 (client,) = group.members
-                buffered_bytes, write = client.buffered_bytes, client.write  # calls of methods would take longer
-                try:
-                    if buffered_bytes() <= warning_bytes:
-                        write(data)
-                        group.batched += 1
-                        written[group.filter_kind] += 1
-                        continue
-                except Exception:  # noqa: BLE001, S110 - nothing was written, and the flush finds the same error
-                    pass
+                if write_to_one(client, data, warning_bytes):
+                    group.batched += 1
+                    written[group.filter_kind] += 1
+                    continue
             left.append(group)
         self._wrapped.clear()
         if len(left) < len(groups):

@@ -7,7 +7,8 @@ A `Batch` is one joined write to the clients of a group, in slices so that other
 import logging
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from inspect import isbuiltin
 from typing import NamedTuple, Protocol, TypeAlias
 
 from filters.follow import Follow, Home
@@ -18,6 +19,18 @@ from stream_server.events.position import Position
 from stream_server.hub.client import Client
 from stream_server.hub.messages import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
+
+try:
+    from stream_server.hub.send_to_each import send_to_each
+except ImportError:  # there was no compiler: leave all to Python
+
+    def send_to_each(clients: tuple[Client, ...], data: bytes) -> Sequence[Client]:  # noqa: ARG001 - as in C
+        """Send to no client. Return all."""
+        return clients
+
+
+SENDS_IN_C = isbuiltin(send_to_each)
+"""Whether the bytes of a group are sent by the loop in C."""
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +132,7 @@ class Batch:
     ) -> None:
         """Write ``data`` to each client with room. The loop runs for every client, so it calls few functions."""
         refused_count = 0
-        for client in recipients:
+        for client in send_to_each(recipients, data) if warning >= 0 else recipients:
             try:
                 buffered_bytes, write = client.buffered_bytes, client.write  # calls of methods would take longer
                 unsent = buffered_bytes()
@@ -216,6 +229,18 @@ def wrap_once(wrap: WrapBytes, frame: bytes, wrapped: WrappedFrames) -> bytes:
     return known.get(frame) or known.setdefault(frame, wrap(frame))
 
 
+def write_to_one(client: Client, data: bytes, warning_bytes: int) -> bool:
+    """Write to a client, unless it has more than ``warning_bytes`` unsent or an error. Return whether it was done."""
+    try:
+        if send_to_each((client,), data):
+            if client.buffered_bytes() > warning_bytes:
+                return False
+            client.write(data)
+    except Exception:  # noqa: BLE001 - nothing was written, and the caller's batch finds the same error
+        return False
+    return True
+
+
 class ClientGroup:
     """The live clients that share every frame, and the frames that wait for the next flush.
 
@@ -264,6 +289,8 @@ class ClientGroup:
         self._snapshot = None
         self.members = with_item(self.members, client)
         client.group, client.joined_version, client.batched_before_joining = self, self.version, self.batched
+        if client.sink is not None:
+            client.sink.lend_descriptor(client)
 
     def remove(self, client: Client) -> None:
         """End the membership of a client."""
@@ -271,6 +298,8 @@ class ClientGroup:
         self._snapshot = None
         self.members = without_item(self.members, client)
         client.group = None
+        if client.sink is not None:
+            client.sink.lend_descriptor(None)
 
     def snapshot(self) -> tuple[Client, ...]:
         """Return the present clients. The tuple is cached until a client joins or leaves."""
@@ -304,13 +333,11 @@ class ClientGroup:
         if len(members) != 1:
             return None
         (client,) = members
-        buffered_bytes, write = client.buffered_bytes, client.write  # calls of methods would take longer
         try:
             data = self._wrap(b"".join(frames)) if len(frames) > 1 else wrap_once(self._wrap, frames[0], wrapped)
-            if buffered_bytes() > warning_bytes or len(data) > most_bytes:
-                return None
-            write(data)
         except Exception:  # noqa: BLE001 - nothing was written, and the batch finds the same error
+            return None
+        if len(data) > most_bytes or not write_to_one(client, data, warning_bytes):
             return None
         event_count = len(frames) - self._pending_control_count
         self.batched += event_count

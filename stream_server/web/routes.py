@@ -58,8 +58,9 @@ def add_routes(app: web.Application, table: tuple[Route, ...] = ROUTE_TABLE) -> 
     rows: dict[web.AbstractRoute, Route] = {}
     fixed_paths: dict[str, set[str]] = {row.path: set() for row in table if "{" not in row.path}
     for row in table:
+        path = row.path.replace("{path}", "{path:.+}")  # with slashes
         for method in ("GET", "HEAD") if row.method == "GET" else (row.method,):
-            rows[app.router.add_route(method, row.path, row.handler)] = row
+            rows[app.router.add_route(method, path, row.handler)] = row
             if row.path in fixed_paths:
                 fixed_paths[row.path].add(method)
     app[ROUTES], app[FIXED_PATHS] = rows, fixed_paths

@@ -220,6 +220,8 @@ class StreamWarning(Control, frozen=True):
     percent: float | None = None
     filter: str | None = None
     rule: str | None = None
+    terms: tuple[str, ...] = ()
+    message: str = ""
 
 
 class Goodbye(Control, frozen=True):

@@ -151,6 +151,7 @@ class Ids(Answer, frozen=True):
 
     id: Id
     uid: Id
+    deleted: bool = True
 
 
 class User(Answer, frozen=True, kw_only=True):

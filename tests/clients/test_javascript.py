@@ -1,43 +1,42 @@
-"""The JavaScript client in Node: by unit tests of its own, and with a real server that is killed meanwhile."""
+"""The JavaScript client as npm installs it, in each supported Node: its unit tests, and a real server."""
 
 import asyncio
+import json
 import os
-import shutil
+import signal
 import subprocess
 from asyncio.subprocess import PIPE
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.clients.venvs import PROGRAMS, environment
+from stream_server.client import Client, Event, LogIn
+from stream_server.client.sync import Client as BlockingClient
+from tests.clients import npm
+from tests.clients.venvs import environment
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server, restartable
-from tests.program import ROOT, Program
+from tests.program import Program
+from tests.stream_server.client.test_with_server import PASSWORD, act
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
 
-CLIENT_JS = ROOT / "stream_server" / "console" / "client.js"
-
-MIN_NODE = 20
-
-NODE_FLAGS = ("--no-warnings", "--experimental-websocket", "--experimental-eventsource")
-"""Flags that give Node 20 the two classes of browsers."""
-
 UNIT_SECONDS = 60
+
+UNIT_TESTS = 36
+
+SHORT_TOKENS = ("--token-ttl-seconds", "6", "--heartbeat-seconds", "0.2")
 
 
 @pytest.fixture(scope="module")
-def node() -> str:
-    """Return the path of Node. Skips the test if there is none, or only an older one."""
-    found = shutil.which("node")
-    if found is None:
-        pytest.skip("there is no Node on PATH")
-    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.lstrip("v").partition(".")[0]) < MIN_NODE:
-        pytest.skip(f"Node {version.strip()} is older than {MIN_NODE}")
-    return found
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the installed package and the programs."""
+    npm.own_node()
+    return npm.once(npm.shared_folder(tmp_path_factory), "npm-installed", npm.install)
 
 
 @pytest.fixture
@@ -47,44 +46,80 @@ def own(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_the_unit_tests_pass(node: str) -> None:
-    command = [node, "--no-warnings", "--test", "--test-force-exit", str(PROGRAMS / "client_js_unit.mjs")]
-    env = {**environment(None), "CLIENT_JS": str(CLIENT_JS)}
-    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=UNIT_SECONDS, check=False)
-    assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-2000:]
-    assert "pass 29" in run.stdout, "each of them ran"
+@asynccontextmanager
+async def run(node: npm.Node, installed: Path, *arguments: object) -> AsyncIterator[Program]:
+    """Run a program by Node, with the EventSource of browsers. It must write nothing to standard error."""
+    process = await asyncio.create_subprocess_exec(
+        node.program, "--no-warnings", "--experimental-eventsource", *map(str, arguments),
+        cwd=installed, stdout=PIPE, stderr=PIPE, env={**environment(None), "HOME": os.devnull}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield Program(process)
+        assert process.stderr is not None
+        assert (await process.stderr.read()).decode() == ""
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
 
-@pytest.mark.parametrize("transport", ["websocket", "events"])
-async def test_it_misses_and_repeats_nothing(node: str, own: Server, transport: str) -> None:
-    """The server is killed between two posts, and the filters change on the open stream."""
-    async with Api(own) as api:
-        uid = await api.user()
-        process = await asyncio.create_subprocess_exec(
-            node, *NODE_FLAGS, PROGRAMS / "client_js.mjs", own.address, mint(uid), transport, CLIENT_JS,
-            stdout=PIPE, env={**environment(None), "HOME": os.devnull}, start_new_session=True,
-        )  # fmt: skip
-        program = Program(process)
-        try:
-            await program.hear("live")
-            await api.post(uid, "tea once")
-            assert await program.hear("event_tea_once") == ["tea"]
-            own.kill()
-            assert await program.hear("waiting")
+def test_the_unit_tests_pass_in_each_node(installed: Path) -> None:
+    command = ("--no-warnings", "--test", "--test-force-exit", "client_js_unit.mjs")
+    nodes = npm.all_nodes()
+    runs = [
+        subprocess.Popen((node.program, *command), cwd=installed, env=environment(None), stdout=PIPE, stderr=PIPE)
+        for node in nodes
+    ]
+    for node, each in zip(nodes, runs, strict=True):
+        out, err = each.communicate(timeout=UNIT_SECONDS)
+        assert each.returncode == 0, f"Node {node.version}: {out.decode()[-5000:]} {err.decode()[-2000:]}"
+        assert f"pass {UNIT_TESTS}" in out.decode(), "each of them ran"
+
+
+async def test_it_misses_and_repeats_nothing(installed: Path, own: Server) -> None:
+    """The server is killed between two posts, and the filters change on the open streams."""
+    nodes = [(node, transport) for node in npm.all_nodes() for transport in ("websocket", "events")]
+    async with Api(own) as api, AsyncExitStack() as stack:
+        uids = [await api.user() for _ in nodes]
+        programs = [
+            await stack.enter_async_context(_listener(node, transport, installed, own, uid))
+            for (node, transport), uid in zip(nodes, uids, strict=True)
+        ]
+
+        async def all_hear(word: str) -> list[Any]:
+            return [await program.hear(word) for program in programs]
+
+        await all_hear("live")
+        await api.post(uids[0], "tea once")
+        assert await all_hear("event_tea_once") == [["tea"]] * len(nodes)
+        own.kill()
+        await all_hear("waiting")
+        for program in programs:
             program.said.clear()
-            own.start()
-            await api.post(uid, "cake twice")
-            assert await program.hear("event_cake_twice") == ["cake"]
+        own.start()
+        await api.post(uids[0], "cake twice")
+        assert await all_hear("event_cake_twice") == [["cake"]] * len(nodes)
+        for uid in uids:
             await _until_filters_are(api, uid, "scone")
-            await api.post(uid, "scone first")
-            await api.post(uid, "tea last")
-            assert await program.hear("end") == "closed"
+        await api.post(uids[0], "scone first")
+        await api.post(uids[0], "tea last")
+        assert await all_hear("end") == ["closed"] * len(nodes)
+        for program in programs:
             events = [name for one in program.said for name in one if name.startswith("event_")]
             assert events == ["event_cake_twice", "event_scone_first", "event_tea_last"]
             assert await program.end() == 0
-        finally:
-            if process.returncode is None:
-                process.kill()
+
+
+@asynccontextmanager
+async def _listener(
+    node: npm.Node, transport: str, installed: Path, server: Server, uid: str
+) -> AsyncIterator[Program]:
+    """Listen with a Node, which gets the sockets of the package `ws` if it has none, as the documentation says."""
+    needs_socket = transport == "websocket" and not node.has_web_socket
+    modules = (npm.modules(npm.TOOLS),) if needs_socket else ()
+    async with run(node, installed, "client_js.mjs", server.address, mint(uid), transport, *modules) as program:
+        yield program
 
 
 async def _until_filters_are(api: Api, uid: str, word: str) -> None:
@@ -95,3 +130,74 @@ async def _until_filters_are(api: Api, uid: str, word: str) -> None:
         return any(word in str(one["parameters"]) for one in streams)
 
     await eventually(has_word, seconds=20, what="the changed filters")
+
+
+async def test_it_gets_what_python_gets_in_the_form_of_the_types(installed: Path, tmp_path: Path) -> None:
+    """The own stream of a user outlives the user's tokens. TypeScript compiles each message, and refuses wrong uses."""
+    with Server(tmp_path / "own", *SHORT_TOKENS) as server:
+        with BlockingClient(server.address) as anybody:
+            for login in ("ada", "bob"):
+                anybody.sign_up(login, login.title(), f"{login}@example.org", PASSWORD)
+        ada, bob = (Client(server.address, LogIn(login, PASSWORD)) for login in ("ada", "bob"))
+        program = run(npm.all_nodes()[-1], installed, "client_js_own.mjs", server.address, "ada", PASSWORD)
+        async with ada, bob, program as js:
+            received: list[Event] = []
+            stream = ada.user_stream()
+            reading = asyncio.create_task(_collect(stream, received))
+            await js.hear("connection")
+            await eventually(lambda: stream.cursor, what="the stream of Python")
+            await act(ada, bob)
+            last = await ada.post("the last one")
+            await eventually(lambda: received and received[-1].data.get("status", {}).get("id") == last.id, what="all")
+            reading.cancel()
+            await _until_said(js, received[-1].cursor)
+            await _until_prolonged(ada, js)
+            os.kill(js.pid, signal.SIGINT)
+            assert await js.end() == 0
+    assert [one["kind"] for one in js.said].count("hello") == 1, "one connection for the whole time"
+    events = [one for one in js.said if one["kind"] not in {"hello", "heartbeat", "token"}]
+    assert events == [event.data for event in received]
+    _compile(installed, tmp_path / "for_pages", js.said, {"lib": ["es2022", "dom"], "types": []})
+    types = str(npm.modules(npm.TOOLS) / "node_modules" / "@types")
+    _compile(installed, tmp_path / "for_node", [], {"lib": ["es2022"], "types": ["node"], "typeRoots": [types]})
+
+
+async def _collect(stream: Any, received: list[Event]) -> None:
+    async for event in stream:
+        received.append(event)  # noqa: PERF401 - it is looked at meanwhile
+
+
+async def _until_said(program: Program, cursor: str) -> None:
+    async with asyncio.timeout(20):
+        while not any(one["cursor"] == cursor for one in program.said):
+            program.said.append(json.loads(await program.process.stdout.readline()))  # type: ignore[union-attr]  # piped
+
+
+async def _until_prolonged(client: Client, program: Program) -> None:
+    """Wait until the stream of the program has had another token."""
+    (connection,) = (one["connection"] for one in program.said if one["kind"] == "hello")
+    seen: set[str] = set()
+
+    async def has_another() -> bool:
+        streams = (await client.request("GET", "/v1/streams"))["streams"]
+        seen.update(one["expires"] for one in streams if one["connection"] == connection)
+        return len(seen) > 1
+
+    await eventually(has_another, seconds=20, what="a new token")
+
+
+def _compile(installed: Path, folder: Path, messages: list[Any], options: Mapping[str, object]) -> None:
+    """Let TypeScript check the program of types, and messages as literals, in which it refuses unknown members too."""
+    folder.mkdir()
+    (folder / "node_modules").symlink_to(installed / "node_modules")
+    literals = f"export const all: Message[] = {json.dumps(messages, indent=1)};\n"
+    (folder / "messages.ts").write_text(f'import type {{ Message }} from "{npm.NAME}";\n{literals}', encoding="utf-8")
+    (folder / "package.json").write_text('{"type": "module"}')
+    config = {
+        "files": ["messages.ts", str(installed / "client_js_types.ts")],
+        "compilerOptions": {"strict": True, "noEmit": True, "module": "nodenext", "target": "es2022", **options},
+    }
+    (folder / "tsconfig.json").write_text(json.dumps(config))
+    compiler = npm.modules(npm.PACKAGE) / "node_modules" / ".bin" / "tsc"
+    done = subprocess.run([compiler, "-p", folder], capture_output=True, text=True, timeout=UNIT_SECONDS, check=False)
+    assert (done.returncode, done.stdout) == (0, "")

@@ -28,12 +28,6 @@ OF_THINGS = {
 MEMBERS = {"group": "groups", "in_reply_to": "statuses", "list": "lists", "origin": "statuses", "status": "statuses"}
 """The noun of an id by the name of its member or parameter. Other ids are users."""
 
-CONSOLE_FILES = {
-    "/console/{file}": {"file": "app.js"},
-    "/console/{folder}/{file}": {"folder": "views", "file": "streams.js"},
-}
-"""The parts of the path of a file of the console."""
-
 Body = dict[str, Any]
 
 
@@ -54,7 +48,7 @@ class Populated:
 
     def real(self, name: str) -> list[str]:
         """Existing values for ``name``, a part of the path, a parameter or a member of a body."""
-        texts = {"login": self.login, "tag": "world", **CONSOLE_FILES.get(self._path, {})}
+        texts = {"login": self.login, "tag": "world", "path": "views/streams.js"}
         if name in texts:
             return [texts[name]]
         if f"{{{name}}}" not in self._path:
@@ -207,7 +201,7 @@ BODIES: Known = {
     ("PATCH", "/v1/users/me"): lambda _: [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
     ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[1:], "unfollow": w.of("users")[:1]}],
     ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
-    ("PUT", "/v1/users/me/password"): lambda _: [{"current_password": PASSWORD, "password": PASSWORD}],
+    ("PUT", "/v1/users/me/password"): lambda _: [{"password": PASSWORD, "new_password": PASSWORD}],
     ("POST", "/v1/statuses"): _statuses,
     ("POST", "/v1/statuses/{id}/comments"): lambda _: [{"message": "yes"}],
     ("PUT", "/v1/notifications/read"): lambda w: [{"id": one} for one in w.of("notifications")],

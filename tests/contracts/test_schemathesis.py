@@ -151,11 +151,15 @@ def test_an_operation_keeps_its_promises(
     row: Route,
     full: bool,  # noqa: FBT001 - a fixture
 ) -> None:
-    """No 5xx, and no status, type, header or member that is not in the document; what is bad by it is refused."""
+    """No 5xx, and no status, type, header or member that is not in the document; what is bad by it is refused.
+
+    The documentation is not installed here: tests/browser/test_site.py reads it.
+    """
     driver = Driver(server, session, row)
     driver.known()
     driver.made_up(GenerationMode.POSITIVE, 300 if full else 6)
     asked = driver.operation
     if not row.is_streaming and any((*asked.path_parameters, *asked.query, *asked.headers, *asked.body)):
         driver.made_up(GenerationMode.NEGATIVE, 300 if full else 5)
-    assert driver.succeeded, "only refusals were seen: say in tests/contracts/populated.py what is good"
+    if row.path != "/docs/site/{path}":
+        assert driver.succeeded, "only refusals were seen: say in tests/contracts/populated.py what is good"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import redis
 
@@ -28,6 +28,8 @@ class Server:
 
     ``variables`` are further environment variables; None removes one.
     """
+
+    START_SECONDS = 40.0
 
     def __init__(
         self,
@@ -61,18 +63,22 @@ class Server:
     def log(self) -> str:
         return (self.folder / "err.log").read_text(errors="replace")
 
-    def start(self, seconds: float = 40) -> Self:
-        """Start the server and wait until it is ready. Raises TimeoutError with its log after ``seconds``."""
+    def start(self) -> Self:
+        """Start the server and wait until it is ready. Raises TimeoutError with its log after START_SECONDS."""
         env = {name: value for name, value in {**environment(), **self.variables}.items() if value is not None}
         out_log, err_log = self.folder / "out.log", self.folder / "err.log"
         with out_log.open("wb") as out, err_log.open("ab") as err:
-            self.process = start_module(self._arguments(), env, out, err, preloaded=self.preloaded)
+            self.process = self.launch(env, out, err)
         try:
-            wait_for_process(self.process, self._ready, seconds=seconds, log=lambda: self.log)
+            wait_for_process(self.process, self._ready, seconds=self.START_SECONDS, log=lambda: self.log)
         except TimeoutError:
             self.kill()
             raise
         return self
+
+    def launch(self, env: dict[str, str], out: IO[bytes], err: IO[bytes]) -> AnyProcess:
+        """Start the process of the server."""
+        return start_module(self._arguments(), env, out, err, preloaded=self.preloaded)
 
     def stop(self, seconds: float = 10.0) -> None:
         """Send SIGTERM. The server must end with exit code 0 and without a traceback in its log."""

@@ -1,6 +1,6 @@
-"""Servers of two versions on one Redis: each server is replaced by the new version while writers and streams go on.
+"""Servers of two versions on one Redis: each server of the last release is replaced by this version under load.
 
-The versions differ in the text of their Lua library, so each has scripts of its own in the same Redis.
+A third version differs from this one in the text of its Lua library, so both have scripts of their own in one Redis.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.other_version import copy_changed, count_scripts
 from tests.end_to_end.random_faults.world import FLAGS, World, add_clients, kill_left, populated
 from tests.end_to_end.server import Server
+from tests.last_release import code
 from tests.redis_process import private_redis
 from tests.waiting import eventually
 
@@ -22,14 +23,14 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
 SEED = 7
 
 
-def _older(folder: Path, redis: str, older: Path) -> Server:
-    variables = {"PYTHONPATH": str(older), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": ""}
+def _changed(folder: Path, redis: str, changed: Path) -> Server:
+    variables = {"PYTHONPATH": str(changed), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": ""}
     return Server(folder, "--redis", redis, *FLAGS, variables=variables, preloaded=False)
 
 
-def _is_loaded(older: Path) -> bool:
-    """Whether a process has compiled the code of the older version."""
-    return any((older / "stream_server" / "store" / "__pycache__").glob("store.*"))
+def _is_loaded(other: Path) -> bool:
+    """Whether a process has compiled the code of the other version."""
+    return any((other / "stream_server" / "store" / "__pycache__").glob("store.*"))
 
 
 async def _goes_on(made: World, count: int) -> None:
@@ -45,18 +46,17 @@ async def _replace(servers: list[Server], at: int, newer: Server) -> None:
     servers[at] = newer
 
 
-async def test_a_rolling_upgrade_loses_nothing_and_streams_resume(tmp_path: Path) -> None:
+async def test_a_rolling_upgrade_from_the_last_release_loses_nothing_and_streams_resume(tmp_path: Path) -> None:
     """Each client gets each event once and in order, whatever versions wrote it and served it."""
-    older = copy_changed(tmp_path / "older")
     async with AsyncExitStack() as stack:
         redis = stack.enter_context(private_redis())
-        servers = [_older(tmp_path / f"old{at}", redis.url, older) for at in range(2)]
+        servers = [code.server(tmp_path / f"old{at}", "--redis", redis.url, *FLAGS) for at in range(2)]
         newer = [Server(tmp_path / f"new{at}", "--redis", redis.url, *FLAGS) for at in range(2)]
         for server in (*servers, *newer):
             stack.callback(kill_left, server)
         for server in servers:
             await asyncio.to_thread(server.start)
-        assert _is_loaded(older)
+            assert code.version_of(server) == code.last_release().version
         made = await stack.enter_async_context(populated(redis, servers, SEED))
         add_clients(made)
         await made.begun()
@@ -71,13 +71,13 @@ async def test_a_rolling_upgrade_loses_nothing_and_streams_resume(tmp_path: Path
 
 async def test_each_version_shows_and_deletes_what_the_other_wrote(tmp_path: Path) -> None:
     """Posts, replies and reposts of one version stand in timelines of the other, and it deletes and repeats them."""
-    older = copy_changed(tmp_path / "older")
+    changed = copy_changed(tmp_path / "changed")
     with (
         private_redis() as redis,
-        _older(tmp_path / "old", redis.url, older) as old,
+        _changed(tmp_path / "old", redis.url, changed) as old,
         Server(tmp_path / "new", "--redis", redis.url, *FLAGS) as new,
     ):
-        assert _is_loaded(older)
+        assert _is_loaded(changed)
         async with Api(old) as one, Api(new) as other:
             await _exchange(one, other)
             await _exchange(other, one)

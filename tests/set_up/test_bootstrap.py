@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from stream_server.downloads import wheel
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
 
 pytestmark = pytest.mark.extended
@@ -34,9 +33,9 @@ def pinned(name: str) -> str:
 
 
 def wheel_name() -> str:
-    code = "import sys; sys.path.insert(0, '.ci'); import uv_wheel as u; print(u.UV.wheels[sys.argv[1]].tag)"
-    command = [sys.executable, "-c", code, wheel.platform_name()]
-    tag = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    code = "from pinned_wheel import platform_name; import uv_wheel as u; print(u.UV.wheels[platform_name()].tag)"
+    command = [sys.executable, "-c", code]
+    tag = subprocess.run(command, cwd=ROOT / ".ci", capture_output=True, text=True, check=True).stdout
     return f"uv-{pinned('VERSION')}-{tag.strip()}.whl"
 
 
@@ -47,8 +46,6 @@ def checkout(tmp_path: Path) -> Path:
     folder.mkdir()
     (tmp_path / "home").mkdir()
     shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "stream_server").mkdir()
-    shutil.copytree(ROOT / "stream_server" / "downloads", folder / "stream_server" / "downloads")
     for name in ("pyproject.toml", "requirements.lock", "requirements-dev.lock"):
         shutil.copy(ROOT / name, folder)
     return folder
@@ -147,7 +144,7 @@ def test_another_python_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, caps
     assert f"is Python {'.'.join(platform.python_version_tuple()[:2])}." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock", "requirements-site.lock"])
 def test_the_locks_pin_and_hash_everything(name: str) -> None:
     """Each requirement has one version and at least one hash, and no line names an index."""
     text = (ROOT / name).read_text()
@@ -159,12 +156,15 @@ def test_the_locks_pin_and_hash_everything(name: str) -> None:
 
 def test_the_locks_have_all_dependencies_of_the_project() -> None:
     """A dependency that was added without ``make lock`` fails this test."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, site = settings["project"], settings["dependency-groups"]["site"]
     extras = project["optional-dependencies"]
-    runtime = [*project["dependencies"], *extras["server"]]
+    runtime = [*project["dependencies"], *extras["server-only"], *extras["server"][1:]]
     dev = [*extras["dev"][1:], *extras["export"], *extras["telemetry"]]
+    assert extras["server"][0] == "stream-server[server-only]"
     assert extras["dev"][0] == "stream-server[server,export,telemetry]"
-    for name, wanted in (("requirements.lock", runtime), ("requirements-dev.lock", [*runtime, *dev])):
+    locks = {"requirements.lock": runtime, "requirements-dev.lock": [*runtime, *dev], "requirements-site.lock": site}
+    for name, wanted in locks.items():
         locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)
         names = {re.split(r"[^A-Za-z0-9.-]", line)[0].lower() for line in wanted}
         assert names <= set(locked)

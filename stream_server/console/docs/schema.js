@@ -6,7 +6,7 @@ import { follow, refName } from "./document.js";
 /** Example values by member name, where the schema alone would give a dull one. */
 const EXAMPLES = Object.freeze(/** @type {Record<string, unknown>} */ ({
   login: "ada", name: "Ada", email: "ada@example.org", password: "a good password", bio: "Bread, trains and programs.",
-  current_password: "a good password", message: "good morning, #redis", rule: "coffee -is:reply", tag: "drinks",
+  new_password: "a better password", message: "good morning, #redis", rule: "coffee -is:reply", tag: "drinks",
   url: "https://…", display_url: "…", expanded_url: "https://…", lang: "en",
   lon: 13.4, lat: 52.5, country: "DE", description: "bread and more", text: "redis", note: "the same link ten times",
   cursor: "1795378516605-0.5", token: "eyJhbGciOiJIUzI1NiIsInR5…", token_type: "Bearer", expires_in: 3600,

@@ -7,13 +7,7 @@ import { follow } from "./document.js";
 import { example, startingBody, typeWords } from "./schema.js";
 
 /** @typedef {import("./document.js").Route} Route */
-/**
- * @typedef {object} Values
- * @property {Record<string, string>} path
- * @property {Record<string, string>} query   empty values are left out
- * @property {Record<string, string>} headers empty values are left out
- * @property {string} body
- */
+/** @typedef {Record<"path" | "query" | "headers", Record<string, string>> & {body: string}} Values  an empty value of a query or a header is left out */
 
 const MAX_SHOWN = 64 * 1024;
 const SHOWN_HEADERS = ["location", "retry-after", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "www-authenticate"];

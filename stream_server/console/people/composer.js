@@ -6,12 +6,7 @@ import { h } from "../dom.js";
 import { form, problemBox, told } from "../forms.js";
 import { store, stored } from "../session.js";
 
-/**
- * @typedef {object} ComposerOptions
- * @property {(status: any) => void} onPosted
- * @property {() => void} [onCancel]   shows a button that gives up
- * @property {string} [hint]           the label of the text
- */
+/** @typedef {{onPosted: (status: any) => void, onCancel?: () => void, hint?: string}} ComposerOptions  `onCancel` shows a button that gives up; `hint` is the label of the text */
 
 const PREFIX = "stream-server.draft";
 const NEAR_LIMIT = 20;

@@ -4,7 +4,7 @@ The files of the pages are package data, ES modules without a build step. They a
 """
 
 import re
-from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any
 
 import msgspec
@@ -14,14 +14,15 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.build import full_version
 from stream_server.errors import NotFound
 from stream_server.monitoring.metrics import CONTENT_TYPE
-from stream_server.web.http.app_keys import CONFIG, CONSOLE_FILES, HUB, OPERATIONS, READINESS_CHECK, ROUTES
+from stream_server.web.http.app_keys import CONFIG, HUB, OPERATIONS, READINESS_CHECK, ROUTES, STATIC_FILES
 from stream_server.web.http.authentication import may_read_operations, require_operations
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import encode_response, json_response
-from stream_server.web.http.static_files import StaticFile, file_response, load_files
+from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limits import FILES
 from stream_server.web.openapi.document import encoded_document
 from stream_server.web.route import NO_TOKEN, Route
+from stream_server.web.streaming.compression import negotiate_content_coding
 from stream_server.wire.errors import ErrorDetail
 
 _VERSION = "the version with a digest of the code, which differs between two builds"
@@ -77,6 +78,15 @@ class ServerIndex(msgspec.Struct):
     version: Annotated[str, Meta(description=f"{_VERSION}; only for readers of the metrics")] | UnsetType = UNSET
 
 
+class SiteQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the pages of the documentation put into their addresses, for their scripts and for caches of browsers."""
+
+    q: str = ""
+    check_keywords: str = ""
+    area: str = ""
+    v: str = ""
+
+
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
     """``GET /healthz``: answer 200 while the process runs, even if Redis is down: a restart would not repair that."""
     return encode_response({"alive": True})
@@ -119,7 +129,10 @@ async def openapi_document(request: web.Request) -> web.Response:
     return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))
 
 
-CONSOLE_PAGE, DOCS_PAGE = "index.html", "docs.html"
+CONSOLE_PAGE, DOCS_PAGE = "/console/index.html", "/console/docs.html"
+
+GUIDE_LINK = b'<a href="/docs/site/README.html">Guide</a>'
+"""The link to the documentation in the page of the API. It is left out where the documentation is not installed."""
 
 MAX_ACCEPT_CHARS = 1000
 """Longest part of an Accept header that is read. Browsers send about 150 characters."""
@@ -127,13 +140,19 @@ MAX_ACCEPT_CHARS = 1000
 _QUALITY = re.compile(r"q=([01](?:\.[0-9]{0,3})?)")
 
 
-def load_console() -> dict[str, StaticFile]:
-    """Return the console's files by their path. Raises ValueError if a file or one of the two pages is unusable."""
-    files = load_files(resources.files("stream_server") / "console")
+def load_pages(package: Traversable) -> dict[str, StaticFile]:
+    """Return the files of the console and of the documentation by their URL path, from the installed ``package``.
+
+    `make site` puts the documentation there. Raises ValueError if a file or one of the console's pages is unusable.
+    """
+    files = load_files(package / "console", "/console/", PAGE_POLICY)
     missing = {CONSOLE_PAGE, DOCS_PAGE} - files.keys()
     if missing:
         raise ValueError(f"the console lacks {', '.join(sorted(missing))}: install the project again")
-    return files
+    if (site := package / "site").is_dir():
+        return files | load_files(site, "/docs/site/", SITE_POLICY)
+    page = files[DOCS_PAGE]
+    return files | {DOCS_PAGE: StaticFile(page.body.replace(GUIDE_LINK, b""), page.media_type, page.policy)}
 
 
 def prefers_html(accept: str) -> bool:
@@ -153,42 +172,37 @@ def prefers_html(accept: str) -> bool:
 async def index(request: web.Request) -> web.Response:
     """``GET /``: open the console in a browser (`Accept: text/html`), or read the server's name and first requests."""
     if prefers_html(",".join(request.headers.getall(hdrs.ACCEPT, []))):
-        response = file_response(request, request.app[CONSOLE_FILES][CONSOLE_PAGE])
+        response = _answer(request, CONSOLE_PAGE)
     else:
         response = await describe(request)
-    response.headers[hdrs.VARY] = hdrs.ACCEPT
+    response.headers.add(hdrs.VARY, hdrs.ACCEPT)
     return response
 
 
 async def docs(request: web.Request) -> web.Response:
     """``GET /docs``: open the documentation of the API in a browser."""
-    return file_response(request, request.app[CONSOLE_FILES][DOCS_PAGE])
+    return _answer(request, DOCS_PAGE)
 
 
 async def file(request: web.Request) -> web.Response:
-    """``GET /console/{file}``: read a script, a style or a picture of the console."""
-    return _answer(request, request.match_info["file"])
-
-
-async def folder_file(request: web.Request) -> web.Response:
-    """``GET /console/{folder}/{file}``: read a script or a style of one part of the console."""
-    return _answer(request, f"{request.match_info['folder']}/{request.match_info['file']}")
+    """``GET /console/{path}``: read a script, a style or a picture of the console."""
+    return _answer(request, request.path)
 
 
 def _answer(request: web.Request, path: str) -> web.Response:
-    found = request.app[CONSOLE_FILES].get(path)
+    found = request.app[STATIC_FILES].get(path)
     if found is None:
-        raise NotFound("the console has no such file")
-    return file_response(request, found)
+        raise NotFound("there is no such file")
+    return file_response(request, found, negotiate_content_coding(request.headers.get(hdrs.ACCEPT_ENCODING)))
 
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("GET", "/", index, NO_TOKEN, response=ServerIndex, name="console.index"),
     Route("GET", "/docs", docs, NO_TOKEN, media_type="text/html", limits=(FILES,), name="console.docs"),
-    Route("GET", "/console/{file}", file, NO_TOKEN, media_type="text/javascript", limits=(FILES,), name="console.file"),
-    Route("GET", "/console/{folder}/{file}", folder_file, NO_TOKEN, media_type="text/javascript", limits=(FILES,),
-          name="console.folder_file"),
+    Route("GET", "/docs/site/{path}", file, NO_TOKEN, SiteQuery, media_type="text/html", limits=(FILES,),
+          name="console.site", summary="Read a page of the documentation, if it is installed."),
+    Route("GET", "/console/{path}", file, NO_TOKEN, media_type="text/javascript", limits=(FILES,), name="console.file"),
     Route("GET", "/healthz", liveness, NO_TOKEN, response=LivenessAnswer, limits=()),
     Route("GET", "/readyz", readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,), limits=()),
     Route("GET", "/metrics", metrics, NO_TOKEN, media_type="text/plain", extra_error_statuses=(401, 403), limits=()),

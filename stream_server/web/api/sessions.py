@@ -85,8 +85,8 @@ class OpenSessions(msgspec.Struct):
 class PasswordChange(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``PUT /v1/users/me/password``."""
 
-    current_password: Annotated[str, Meta(max_length=256)]
-    password: fields.Password
+    password: Annotated[str, Meta(max_length=256, description="the present password")]
+    new_password: fields.Password
 
 
 class RefreshToken(NamedTuple):
@@ -170,11 +170,11 @@ async def change_password(request: web.Request) -> web.Response:
         await limits.use(request, limit, login=f"id {claims.sub}")
     old_hash = await request.app[STORE].users.get_password_hash(claims.sub)
     address = limits.address_of(request)
-    if not await passwords.verify(old_hash, body.current_password, address) or old_hash is None:
-        raise Forbidden("the password is wrong", code="wrong_password", param="current_password")
+    if not await passwords.verify(old_hash, body.password, address) or old_hash is None:
+        raise Forbidden("the password is wrong", code="wrong_password", param="password")
     for limit in LOG_IN_LIMITS:
         limits.give_back(request, limit, login=f"id {claims.sub}")
-    new_hash = await passwords.hash(body.password, address)
+    new_hash = await passwords.hash(body.new_password, address)
     key = IdempotencyKey.generate()
     await request.app[STORE].sessions.change_password(claims.sub, old_hash, new_hash, claims.session, key)
     return web.Response(status=204)

@@ -23,6 +23,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``validation``         decodes a JSON body, and names the invalid member; the ``Idempotency-Key`` header
 ``responses``          JSON answers and the one shape of errors
 ``paging``             the query parameters and answers of paged lists
-``static_files``       the files of the console in memory
+``static_files``       the files of pages in memory
 ``app_keys``           typed keys of the values that an app and a request carry
 """

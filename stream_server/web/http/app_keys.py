@@ -46,8 +46,8 @@ ReadinessCheck = Callable[[], tuple[bool, dict[str, object]]]
 
 TRACING = web.AppKey("tracing", Tracing)
 """Traces of write requests. Absent unless the settings ask for traces."""
-CONSOLE_FILES: web.AppKey[Mapping[str, StaticFile]] = web.AppKey("console_files")
-"""The files of the console, by their path."""
+STATIC_FILES: web.AppKey[Mapping[str, StaticFile]] = web.AppKey("static_files")
+"""The files of the console and the documentation, by their URL path."""
 
 TRENDS = web.AppKey("trends", TrendCounter)
 """The counts of tags and words of this process."""

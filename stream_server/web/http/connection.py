@@ -199,7 +199,9 @@ class Connection(asyncio.Protocol):
         assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
         place, self._has_place = ConnectionPlace(self._door.table, self.address), False
         transport.set_protocol(successor)
-        if self._write_deadline is not None:
+        if self._write_deadline is None:
+            successor.resume_writing()
+        else:
             successor.pause_writing()  # the transport tells the successor when to resume
         if not transport.is_reading():
             transport.resume_reading()  # else the server would not notice the end of the connection

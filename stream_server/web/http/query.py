@@ -35,7 +35,9 @@ MAX_PAIRS = 200
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _CARRIAGE_RETURN = re.compile(r"(?:%0[Dd]|\r)(?:%0[Aa]|\n)?")
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
-_SECRET_PATTERN = re.compile("token|ticket")
+_SECRET_PATTERN = re.compile("token|ticket|(?:^|&)[^=&]*%")
+"""Finds a query that may have a token or a ticket. An escape may hide the name of a parameter: `t%69cket`."""
+
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 

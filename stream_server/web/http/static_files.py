@@ -1,11 +1,13 @@
-"""The console's files in memory: read once at start, and served with an entity tag and the headers of a safe page.
+"""The files of pages in memory: read once at start, and served with an entity tag and the headers of a safe page.
 
 A request names a file by a key of the table, so no path of a request reaches the file system.
 """
 
+import gzip
+from functools import cached_property
 from hashlib import sha256
 from importlib.resources.abc import Traversable
-from typing import NamedTuple
+from pathlib import PurePath
 
 from aiohttp import ETag, hdrs, web
 
@@ -14,18 +16,23 @@ MEDIA_TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".ts": "text/plain; charset=utf-8",  # types, for those who copy client.js
+    ".png": "image/png",
+    ".webp": "image/webp",
+    **dict.fromkeys(("", ".json", ".md", ".txt", ".yaml", ".yml"), "text/plain; charset=utf-8"),
 }
 """The media type of each kind of file. A file of another kind fails the start of the server."""
 
-PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'"
+SITE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Content Security Policy of the pages: scripts, styles and connections of this server only, and no HTML from text."""
+"""Content Security Policy of the documentation: scripts and styles in files of this server only, and no connection."""
+
+PAGE_POLICY = f"{SITE_POLICY}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
+"""That of the console, which connects to this server, and makes no HTML from text."""
 
 PAGE_HEADERS = {
-    "Content-Security-Policy": PAGE_POLICY,
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -33,48 +40,64 @@ PAGE_HEADERS = {
     # A new version must not meet the scripts of the old one, so a browser asks each time; the answer is mostly 304.
     hdrs.CACHE_CONTROL: "no-cache",
 }
-"""Headers of every file of the console, besides those of every answer."""
+"""Headers of every file, besides its policy and those of every answer."""
 
 
-class StaticFile(NamedTuple):
-    """A file in memory: its bytes, its media type, and the SHA-256 of the bytes as the entity tag."""
+class StaticFile:
+    """A file in memory.
 
-    body: bytes
-    media_type: str
-    tag: str
+    Attributes:
+        body: Its bytes.
+        media_type: Its kind, one of :data:`MEDIA_TYPES`.
+        tag: The start of the SHA-256 of the bytes, as the entity tag.
+        policy: The Content Security Policy of a page.
+    """
+
+    def __init__(self, body: bytes, media_type: str, policy: str) -> None:
+        self.body, self.media_type, self.policy = body, media_type, policy
+        self.tag = sha256(body).hexdigest()[:32]
+
+    @cached_property
+    def zipped(self) -> bytes:
+        """The bytes as one gzip member, made when they are first asked for."""
+        return gzip.compress(self.body, mtime=0)
 
 
-def load_files(folder: Traversable, prefix: str = "") -> dict[str, StaticFile]:
-    """Return the files below ``folder`` by their path with slashes. Raises ValueError for a file of an unknown kind.
+def load_files(folder: Traversable, prefix: str, policy: str) -> dict[str, StaticFile]:
+    """Return the files below ``folder`` by their path with slashes behind ``prefix``.
 
-    Hidden files are left out: editors and file managers put theirs there.
+    Hidden files are left out: editors and file managers put theirs there. Raises ValueError for one of an unknown kind.
     """
     found: dict[str, StaticFile] = {}
     for entry in folder.iterdir():
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            found |= load_files(entry, f"{prefix}{entry.name}/")
+            found |= load_files(entry, f"{prefix}{entry.name}/", policy)
         else:
-            found[prefix + entry.name] = _load_file(entry)
+            media_type = MEDIA_TYPES.get(PurePath(entry.name).suffix)
+            if media_type is None:
+                raise ValueError(f"{entry.name} is no file for a browser: known are {' '.join(MEDIA_TYPES)}")
+            found[prefix + entry.name] = StaticFile(entry.read_bytes(), media_type, policy)
     return found
 
 
-def _load_file(file: Traversable) -> StaticFile:
-    suffix = file.name[file.name.rfind(".") :]
-    if suffix not in MEDIA_TYPES:
-        raise ValueError(f"{file.name} is no file for a browser: known are {', '.join(MEDIA_TYPES)}")
-    body = file.read_bytes()
-    return StaticFile(body, MEDIA_TYPES[suffix], sha256(body).hexdigest()[:32])
+def file_response(request: web.Request, file: StaticFile, coding: str) -> web.Response:
+    """Return the answer with a file: 304 without a body if the client has these bytes (RFC 9110 §13.1.2), else 200.
 
-
-def file_response(request: web.Request, file: StaticFile) -> web.Response:
-    """Return the answer with a file: 304 without a body if the client has these bytes (RFC 9110 §13.1.2), else 200."""
+    ``coding`` is the content coding that the client accepts: `gzip` sends a text with it, under a tag of its own.
+    """
+    is_zipped = coding == "gzip" and not file.media_type.startswith("image/")
+    tag = f"{file.tag}-gzip" if is_zipped else file.tag
     known = ",".join(request.headers.getall(hdrs.IF_NONE_MATCH, []))
-    is_known = f'"{file.tag}"' in known or known.strip() == "*"  # no tag can have a quotation mark within
-    response = web.Response(status=304) if is_known else web.Response(body=file.body)
-    response.etag = ETag(file.tag)
+    is_known = f'"{tag}"' in known or known.strip() == "*"  # no tag can have a quotation mark within
+    response = web.Response(status=304) if is_known else web.Response(body=file.zipped if is_zipped else file.body)
+    response.etag = ETag(tag)
     response.headers.update(PAGE_HEADERS)
+    response.headers["Content-Security-Policy"] = file.policy
+    response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
     if not is_known:
         response.headers[hdrs.CONTENT_TYPE] = file.media_type
+        if is_zipped:
+            response.headers[hdrs.CONTENT_ENCODING] = coding
     return response

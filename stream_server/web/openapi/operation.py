@@ -245,7 +245,7 @@ def _path_parameters(row: Route) -> list[Json]:
 
 def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
     """Return the schema of the path parameter ``name``: a text, a login, or an id. ``allows_me`` also allows `me`."""
-    if name in {"file", "folder", "tag"}:
+    if name in {"path", "tag"}:
         return {"type": "string", "minLength": 1}
     if allows_me:
         return {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}

@@ -7,6 +7,7 @@ needed again. So the HTTP server gives the transport away after the response hea
 import asyncio
 from collections.abc import Callable
 
+from stream_server.hub.client import NO_DESCRIPTOR, Outlet
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.http.connection_timeouts import TcpPeer
 
@@ -28,7 +29,8 @@ class StreamConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_chunked", "_full", "_peer", "_transport", "_waiter", "buffered_bytes", "on_lost", "write",
+        "_borrower", "_chunked", "_descriptor", "_high_water", "_peer", "_transport", "_waiter", "buffered_bytes",
+        "on_lost", "write",
     )  # fmt: skip
 
     def __init__(self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int) -> None:
@@ -42,10 +44,29 @@ class StreamConnection(asyncio.Protocol):
         self.on_lost: Callable[[], None] = _ignore_close
         self._transport = transport
         self._chunked = chunked
-        self._full = False
+        self._high_water = min(HIGH_WATER_BYTES, buffer_bytes // 2)
         self._waiter: asyncio.Future[None] | None = None
-        high = min(HIGH_WATER_BYTES, buffer_bytes // 2)
+        self._borrower: Outlet | None = None
+        self._descriptor = NO_DESCRIPTOR
+        self.lend_descriptor(None)
+
+    def lend_descriptor(self, borrower: Outlet | None) -> None:
+        """Let ``borrower.descriptor`` be the socket's whenever nothing is unsent, until another borrower comes or None.
+
+        For a borrower the transport reports its first unsent byte instead of its high-water mark. It calls its protocol
+        before it closes the descriptor. So nothing is lent before it has this protocol (see `Connection.hand_over`).
+        """
+        if self._borrower is not None:
+            self._borrower.descriptor = NO_DESCRIPTOR
+        self._borrower, transport = borrower, self._transport
+        if transport.is_closing():
+            return
+        high = self._high_water if borrower is None else 0
         transport.set_write_buffer_limits(high=high, low=int(high * LOW_WATER_SHARE))
+        if borrower is not None and transport.get_extra_info("sslcontext") is None:
+            self._descriptor = transport.get_extra_info("socket").fileno()
+            if transport.get_protocol() is self and not self.buffered_bytes():
+                borrower.descriptor = self._descriptor
 
     def kernel_unacked_bytes(self) -> float:
         """Return the bytes in the kernel's send buffer that the client has not acknowledged (a system call)."""
@@ -65,6 +86,7 @@ class StreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Raise an error in the task that waits in ``wait_writable``, if any. Call ``on_lost`` once."""
+        self.lend_descriptor(None)
         self._known_peer().forget()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
@@ -72,24 +94,27 @@ class StreamConnection(asyncio.Protocol):
         on_lost()
 
     def pause_writing(self) -> None:
-        self._full = True
+        """Take the descriptor back: bytes that are sent by it would overtake the unsent ones."""
+        if self._borrower is not None:
+            self._borrower.descriptor = NO_DESCRIPTOR
 
     def resume_writing(self) -> None:
         """Wake the task in ``wait_writable``. The transport calls this when its buffer is below the low-water mark."""
-        self._full = False
+        if self._borrower is not None:
+            self._borrower.descriptor = self._descriptor
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     @property
     def is_full(self) -> bool:
-        """Whether the caller must not write now: the transport is above its high-water mark, or it is closing."""
-        return self._full or self._transport.is_closing()
+        """Whether the caller must not write now: the unsent bytes are above the high-water mark, or it is closing."""
+        return self._transport.is_closing() or self.buffered_bytes() > self._high_water
 
     async def wait_writable(self) -> None:
         """Wait until the transport accepts more bytes. Raises ConnectionError if the client has disconnected."""
         if self._transport.is_closing():
             raise ConnectionResetError
-        if self._full:
+        if self.is_full:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 

@@ -118,7 +118,7 @@ class WebSocketConnection(StreamConnection):
             reader = self._reader
             if reader is None:
                 return  # the client has closed the WebSocket, or must not be heard any more
-            if self._is_busy or self._full:
+            if self._is_busy or self.is_full:
                 self._pause_reading()
                 return
             try:
@@ -172,7 +172,7 @@ class WebSocketConnection(StreamConnection):
 
     def _go_on(self) -> None:
         """Handle the frames that wait, unless a pause, a running operation or a full buffer holds them up."""
-        if self._state >= _DEAF or self._is_busy or self._full or self._is_resuming:
+        if self._state >= _DEAF or self._is_busy or self.is_full or self._is_resuming:
             return
         if self._reader is None:
             self._resume_reading()

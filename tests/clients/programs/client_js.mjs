@@ -1,11 +1,13 @@
-// Listens with the JavaScript client: node client_js.mjs ADDRESS TOKEN TRANSPORT CLIENT_JS. Prints one JSON object a line.
-import { pathToFileURL } from "node:url";
+// Listens with the JavaScript client: node client_js.mjs ADDRESS TOKEN TRANSPORT [MODULES]. Prints one JSON object a line.
+// MODULES is a folder in which the package `ws` is installed, for a Node without a WebSocket.
+import { createRequire } from "node:module";
+import { Client } from "stream-server-client";
 
-const [address, token, transport, clientJs] = process.argv.slice(2);
-const { Client } = await import(pathToFileURL(clientJs));
+const [address, token, transport, modules] = process.argv.slice(2);
+const WebSocket = modules ? createRequire(`${modules}/`)("ws") : globalThis.WebSocket;
 const say = (value) => console.log(JSON.stringify(value));
 
-const client = new Client(address, { token });
+const client = new Client(address, { token, WebSocket });
 const onState = (state) => say({ [state.name.replace(" ", "_")]: state.reason ?? true });
 const stream = client.stream({ rule: ["tea:tea", "cake:cake"] }, { transport, onState });
 for await (const event of stream) {

@@ -1,10 +1,7 @@
 // Unit tests of the JavaScript client, run by `node --test`: the server, the sockets and chance are the test's own.
-// The first argument is the path of client.js.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { pathToFileURL } from "node:url";
-
-const { ApiError, Client, memoryStore, toQuery } = await import(pathToFileURL(process.env.CLIENT_JS));
+import { ApiError, Client, memoryStore, toQuery } from "stream-server-client";
 
 const NOW = () => new Date().toISOString();
 
@@ -479,4 +476,87 @@ test("an iterator that is slow loses nothing: the stream waits, and goes on by i
   await reading;
   assert.deepEqual(got, Array.from({ length: 1001 }, (_, n) => `p${n}`));
   assert.equal(stream.state.name, "closed");
+});
+
+test("a socket that fails to open is tried again, also where no close follows the error, and counts once where one does", async () => {
+  const { made, stream } = streaming();
+  await until(() => made.length === 1);
+  made[0].onerror({});
+  await until(() => stream.state.name === "waiting");
+  made[0].onclose?.({ code: 1006 });
+  assert.deepEqual([stream.socketFailures, stream.failures], [1, 1]);
+  stream.close();
+});
+
+test("the sockets of a server below a path are below it too", async () => {
+  const { made, Socket } = sockets();
+  const { asked, fetch } = server({ "POST /below/v1/streams/ticket": () => [201, { ticket: "t" }] });
+  const stream = new Client("https://host/below/", { token: "a", fetch, WebSocket: Socket }).stream({ track: "tea" });
+  await until(() => made.length === 1);
+  assert.equal(made[0].url.href, "wss://host/below/v1/stream?track=tea&ticket=t");
+  assert.deepEqual(asked.map(([name]) => name), ["POST /below/v1/streams/ticket"]);
+  stream.close();
+});
+
+test("a `since` among the parameters is where the stream begins, and not a filter", async () => {
+  const { made, Socket } = sockets();
+  const stream = new Client("http://host", { token: "a", fetch: server(TICKET).fetch, WebSocket: Socket }).stream({ track: "tea", since: "-15m" });
+  await until(() => made.length === 1);
+  assert.equal(made[0].url.search, "?track=tea&since=-15m&ticket=t");
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  made[0].onclose({ code: 1006 });
+  await until(() => stream.state.name === "waiting");
+  stream.retryNow();
+  await until(() => made.length === 2);
+  assert.equal(made[1].url.search, "?track=tea&since=c&ticket=t");
+  stream.close();
+});
+
+test("without a page an address is needed", () => {
+  assert.throws(() => new Client(), { code: "invalid_address" });
+});
+
+test("an iterator that waits can be left, and two of them share the events", async () => {
+  const { made, stream } = streaming({}, {}, { onMessage: undefined });
+  const [one, other] = [stream[Symbol.asyncIterator](), stream[Symbol.asyncIterator]()];
+  const waiting = [one.next(), other.next()];
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  for (const cursor of ["c1", "c2"]) made[0].say({ kind: "post", cursor, status: {} });
+  assert.deepEqual((await Promise.all(waiting)).map((each) => each.value.cursor), ["c1", "c2"]);
+  const pending = [one.next(), other.next()];
+  assert.deepEqual(await one.return(), { done: true, value: undefined });
+  assert.deepEqual(await Promise.all(pending), [{ done: true, value: undefined }, { done: true, value: undefined }]);
+  assert.deepEqual([stream.state.name, made[0].closed], ["closed", true]);
+});
+
+test("the answers to operations are no events", async () => {
+  const { made, stream } = streaming({}, {}, { onMessage: undefined });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  for (const cursor of ["c1", "c2"]) {
+    made[0].say({ kind: "token", id: "token", expires: NOW() });
+    made[0].say({ kind: "post", cursor, status: {} });
+  }
+  const [one, other] = [stream[Symbol.asyncIterator](), stream[Symbol.asyncIterator]()];
+  assert.deepEqual([(await one.next()).value.cursor, (await other.next()).value.cursor, stream.cursor], ["c1", "c2", "c2"]);
+  stream.close();
+});
+
+test("an error of the program's own functions is told as uncaught, and the stream goes on", async () => {
+  const uncaught = [];
+  process.prependListener("uncaughtException", (error) => uncaught.push(error.message));
+  const runners = process.listeners("uncaughtException").slice(1); // the test runner's own would fail this test
+  for (const each of runners) process.off("uncaughtException", each);
+  const fails = (what) => () => { throw new Error(what); };
+  const { made, stream } = streaming({}, {}, { onState: fails("state"), onMessage: fails("message") });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  made[0].say({ kind: "post", cursor: "c1", status: {} });
+  assert.deepEqual([stream.state.name, stream.cursor], ["live", "c1"]);
+  stream.close();
+  await until(() => uncaught.length === 5);
+  process.removeAllListeners("uncaughtException");
+  for (const each of runners) process.on("uncaughtException", each);
+  assert.deepEqual(uncaught, ["state", "state", "message", "message", "state"]);
 });

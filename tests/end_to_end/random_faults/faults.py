@@ -243,9 +243,9 @@ class Faults:
         await self._pause(0, 1)
         async with self._whole:
             with suppress(TimeoutError):
-                await asyncio.to_thread(server.start, 40 * self.patience)
+                await asyncio.to_thread(server.start)
                 return
-            await asyncio.to_thread(server.start, 40 * self.patience)
+            await asyncio.to_thread(server.start)
 
 
 def _has_refused_since(proxy: Proxy, before: int) -> bool:

@@ -45,7 +45,7 @@ SHORT = {
     "fr": "C'est pas possible",
     "nl": "Goedemorgen allemaal",
     "pt": "Bom dia a todos",
-    "ru": "Доброе утро",
+    "ru": "Доброе утро всем",
 }
 
 NO_LANGUAGE = [
@@ -53,8 +53,6 @@ NO_LANGUAGE = [
     "x" * 280, "@jack", "#tea #coffee", "$TWTR", "https://example.org/the-train-to-the-airport-was-late",
     "@jack @jill #thetraintotheairport https://example.org/a",
 ]  # fmt: skip
-
-pytestmark = pytest.mark.skipif(language.library() is None, reason="there is no CLD2 for this machine")
 
 
 def _detect(text: str) -> str:
@@ -80,18 +78,32 @@ def test_short_texts_and_texts_without_words_are_undetermined(text: str) -> None
     assert _detect(text) == "und"
 
 
-def test_a_character_that_cld2_refuses_gives_undetermined() -> None:
-    assert _detect("\ufffe The train to the airport was late again this morning") == "und"
+@pytest.mark.parametrize("character", ["\0", "\n", "\ud800", "\ufffe", "\U0001f600"])
+def test_a_character_that_is_no_letter_changes_nothing(character: str) -> None:
+    assert _detect(f"{character} The train to the {character} was late again {character} this morning") == "en"
+
+
+def test_only_the_beginning_of_a_long_text_counts() -> None:
+    """This bounds the time, whatever the limit of a message."""
+    text = f"{SENTENCES['en']}. " * (language.MAX_CHARS // 40)
+    assert len(text) > language.MAX_CHARS
+    assert _detect(text + f"{SENTENCES['fr']}. " * 1000) == "en"
+
+
+@pytest.mark.parametrize(("label", "tag"), [("als", "gsw"), ("tl", "fil"), ("la", "und"), ("en", "en")])
+def test_a_label_becomes_a_tag(monkeypatch: pytest.MonkeyPatch, label: str, tag: str) -> None:
+    class Model:
+        def predict(self, text: str, count: int, least: float) -> tuple[tuple[str], list[float]]:
+            assert (text, count, least) == ("two words", 1, language.MIN_PROBABILITY)
+            return (f"__label__{label}",), [0.9]
+
+    monkeypatch.setattr(language, "_model", Model)
+    assert _detect("Two words!") == tag
 
 
 @pytest.mark.parametrize("text", ["Non ci posso credere", "Congratulations everybody congratulations"])
 def test_latin_is_never_detected(text: str) -> None:
     assert _detect(text) in {"it", "en", "und"}
-
-
-def test_without_cld2_every_text_is_undetermined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language, "library", lambda: None)
-    assert _detect(SENTENCES["en"]) == "und"
 
 
 @pytest.mark.parametrize(("setting", "lang"), [("on", "de"), ("off", "und")])
@@ -106,7 +118,7 @@ async def test_a_setting_disables_detection_of_missing_languages_only(redis_url:
 
 def test_the_languages_of_real_posts() -> None:
     detected = [_detect(json.loads(line)["message"]) for line in _data("tweets.jsonl").splitlines()]
-    assert detected.count("en") > 0.97 * len(detected)
-    assert len(detected) - detected.count("en") - detected.count("und") < 0.001 * len(detected)
+    assert detected.count("en") > 0.95 * len(detected)
+    assert len(detected) - detected.count("en") - detected.count("und") < 0.003 * len(detected)
     detected = [_detect(one["text"]) for one in json.loads(_data("twitter.json"))["statuses"]]
     assert detected.count("ja") > 0.9 * len(detected)

@@ -32,7 +32,9 @@ class StreamOnConnect(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         taken = cast("asyncio.Transport", transport)  # uvloop's is not one by name
-        taken.set_protocol(self._site.start_stream(taken))
+        stream = self._site.start_stream(taken)
+        taken.set_protocol(stream)  # as `Connection.hand_over` does
+        stream.resume_writing()
 
 
 class ListeningHub:

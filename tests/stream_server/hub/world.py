@@ -17,7 +17,7 @@ from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import LogPage
-from stream_server.hub.client import StreamToken, SubscribeRequest
+from stream_server.hub.client import Outlet, StreamToken, SubscribeRequest
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
@@ -122,6 +122,9 @@ class Socket:
 
     def buffered_bytes(self) -> float:
         return len(self.waiting)
+
+    def lend_descriptor(self, borrower: Outlet | None) -> None:
+        """It has none."""
 
     def kernel_unacked_bytes(self) -> float:
         return 0

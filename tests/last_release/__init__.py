@@ -1,0 +1,6 @@
+"""The last release of the server: its facts, its code, and the test that this version keeps its promises.
+
+``facts.txt``    its version and commit, and what programs and people depend on, one fact a line (see ``surface``)
+``surface``      prints these facts of any version; with ``--write`` it makes this version the last release
+``code``         takes the code of the last release out of the history, and runs servers of it
+"""

@@ -1,0 +1,52 @@
+"""The source distribution and the wheel of this checkout, built as `make dist` builds them."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.end_to_end.server import ROOT
+
+SECONDS = "1790000000"
+"""SOURCE_DATE_EPOCH of the builds: any time."""
+
+
+class Built(NamedTuple):
+    """The packages, and the copy of the checkout from which they were built."""
+
+    source: Path
+    sdist: Path
+    wheel: Path
+
+
+def tracked() -> list[str]:
+    """Return the paths of the files that belong to the repository, also of those that are not committed yet."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return sorted(name for name in set(told.split("\0")) if name and (ROOT / name).exists())
+
+
+def copy_checkout(folder: Path) -> Path:
+    """Copy the files of :func:`tracked` into ``folder``, with new times."""
+    for name in tracked():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+        shutil.copymode(ROOT / name, folder / name)
+    return folder
+
+
+def make_dist(source: Path, *options: str) -> Built:
+    """Build the packages of a copy in its folder ``dist``. ``options`` are further ones of the builder."""
+    shutil.rmtree(source / "dist", ignore_errors=True)
+    variables = {"SOURCE_DATE_EPOCH": SECONDS, "PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    command = ["make", "--old-file=env", "dist", f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
+    made = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=110)
+    assert made.returncode == 0, made.stderr
+    return find_built(source)
+
+
+def find_built(source: Path) -> Built:
+    """Return the packages in the folder ``dist`` of a copy. A path is ``/dev/null`` if there is no such package."""
+    sdist, wheel = [next(source.glob(f"dist/*{end}"), Path(os.devnull)) for end in (".tar.gz", ".whl")]
+    return Built(source, sdist, wheel)

@@ -1,0 +1,75 @@
+"""The source distribution and the wheel: the same bytes from the same files, all that belongs in them, and no more."""
+
+import os
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.metadata import Metadata
+
+from tests.end_to_end.server import ROOT
+from tests.packages.built import Built, copy_checkout, make_dist, tracked
+
+pytestmark = pytest.mark.extended
+
+NOT_OURS = (
+    ".env", ".venv/bin/python", "data/jwt.secret", "demo/redis.log", "secrets/jwt_secret", "notes.md",
+    "build/lib/stream_server/gone.py", "dist/stream_server-0.0.1.tar.gz",
+    "stream_server/__pycache__/app.cpython-311.pyc", "tests/__pycache__/waiting.cpython-311.pyc",
+)  # fmt: skip
+"""Files that lie about in a checkout in use."""
+
+
+def test_a_checkout_in_use_elsewhere_gives_the_same_bytes(built: Built, tmp_path: Path) -> None:
+    """Its path, its times, the modes of its files and what else is in it have no effect on the source distribution."""
+    other = copy_checkout(tmp_path / "some" / "where else")
+    for name in NOT_OURS:
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
+        (other / name).write_text("not for others")
+    for path in other.rglob("*.py"):
+        os.utime(path, (10**9, 10**9))
+        path.chmod(path.stat().st_mode & ~0o077)
+    assert make_dist(other, "--sdist").sdist.read_bytes() == built.sdist.read_bytes()
+
+
+def test_the_wheel_of_the_checkout_is_that_of_the_source_distribution(built: Built, tmp_path: Path) -> None:
+    direct = make_dist(copy_checkout(tmp_path / "copy"), "--wheel")
+    assert direct.wheel.name == built.wheel.name
+    assert direct.wheel.read_bytes() == built.wheel.read_bytes()
+
+
+def test_the_source_distribution_has_the_repository_and_the_wheel_the_packages(built: Built) -> None:
+    """A packager can build, test and document from the source distribution alone."""
+    with tarfile.open(built.sdist) as archive:
+        members = archive.getmembers()
+    top = built.sdist.name.removesuffix(".tar.gz")
+    assert all(one.isdir() or one.isfile() for one in members)
+    assert {(one.uid, one.gid, one.uname, one.gname) for one in members} == {(0, 0, "", "")}
+    names = {one.name.removeprefix(top + "/") for one in members if one.isfile()}
+    generated = {name for name in names if name.startswith("stream_server.egg-info/")} | {"PKG-INFO", "setup.cfg"}
+    assert names - generated == set(tracked())
+    with zipfile.ZipFile(built.wheel) as wheel:
+        inside = {one for one in wheel.namelist() if ".dist-info/" not in one}
+    assert inside == {one for one in tracked() if one.startswith(("filters/", "stream_server/"))}
+
+
+def test_the_metadata_are_valid_and_name_what_is_needed(built: Built) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = f"stream_server-{project['version']}.dist-info"
+    with zipfile.ZipFile(built.wheel) as wheel:
+        raw = wheel.read(f"{info}/METADATA")
+        assert wheel.read(f"{info}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    with tarfile.open(built.sdist) as archive:
+        same = archive.extractfile(f"stream_server-{project['version']}/PKG-INFO")
+        assert same is not None
+        assert same.read() == raw
+    told = Metadata.from_email(raw, validate=True)
+    assert told.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert (told.license_expression, told.license_files) == ("MIT", ["LICENSE"])
+    assert [str(one) for one in told.requires_python or ()] == [">=3.11"]
+    alone = [one.name for one in told.requires_dist or () if one.marker is None]
+    assert alone == ["aiohttp", "msgspec"]
+    assert sorted(told.provides_extra or ()) == sorted(project["optional-dependencies"])
+    assert not any(one.url for one in told.requires_dist or ())

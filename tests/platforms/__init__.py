@@ -1,0 +1,1 @@
+"""The built wheel on other platforms than that of the tests."""

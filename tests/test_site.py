@@ -1,0 +1,36 @@
+"""The documentation as a site: a link to nothing fails the build, and what was built before stays."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.site import build, sources
+
+pytestmark = pytest.mark.extended
+
+FAULTS = {
+    "docs/api.md": ("[a page](nothing.md)", "nothing.md"),
+    "docs/capacity.md": ("[a heading of another page](api.md#nothing-there)", "nothing-there"),
+    "docs/guide/start.md": ("[a heading of this page](#nothing-here)", "nothing-here"),
+    "docs/security.md": ("![a picture](images/nothing.webp)", "images/nothing.webp"),
+    "CHANGELOG.md": ("[a file](deploy/nothing.conf)", "deploy/nothing.conf"),
+}
+"""What is added to a page, and what the build must name beside the page."""
+
+
+def test_a_link_to_nothing_fails_the_build(tmp_path: Path) -> None:
+    """Each fault is told by its page, and what was built before stays."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    sources(source)
+    target.mkdir()
+    (target / "kept.html").touch()
+    for name, (text, _) in FAULTS.items():
+        with (source / name).open("a", encoding="utf-8") as page:
+            page.write(f"\n{text}\n")
+    built = build(target, source)
+    warned = [line for line in built.stderr.splitlines() if "WARNING: " in line]
+    assert built.returncode == 1
+    assert [path.name for path in target.iterdir()] == ["kept.html"]
+    for name, (_, told) in FAULTS.items():
+        assert [line for line in warned if f"/{name}:" in line and told in line], built.stderr
+    assert len(warned) == len(FAULTS), built.stderr
