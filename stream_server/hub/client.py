@@ -252,7 +252,7 @@ class Client(Outlet):
         The client is disconnected with `resync` if the gap may have hidden a change of followed users or saved rules.
         """
         self.position = gap.end
-        is_outdated = self.private_view is not None and self.private_view.accept_gap(gap.end)
+        is_outdated = self.private_view is not None and self.private_view.is_outdated_by_gap(gap.end)
         if is_outdated or (gap.end.n > self.rules_read_at.n and self.uses_saved_rules):
             self.disconnect(RESYNC)
             return False

@@ -38,7 +38,18 @@ def app(machine: Machine, tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     python = ROOT / ".venv" / "bin" / "python"
-    build = [aarch64.UV, "build", "--wheel", "--quiet", "--no-build-isolation", "--python", python, "-o", tmp_path, copy]
+    build = [
+        aarch64.UV,
+        "build",
+        "--wheel",
+        "--quiet",
+        "--no-build-isolation",
+        "--python",
+        python,
+        "-o",
+        tmp_path,
+        copy,
+    ]
     subprocess.run(build, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     aarch64.install(machine.root, tmp_path / "app", str(wheel))

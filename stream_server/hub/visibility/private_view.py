@@ -102,12 +102,12 @@ class PrivateView:
             and entry.position.n > self._following_read_at.n
         )
 
-    def accept_gap(self, gap_end: Position) -> bool:
-        """Note that posts up to ``gap_end`` may not have been sent, so a later `delete` of them is not left out.
-
-        Return whether the gap may hide a follow or unfollow that ``following`` should contain.
-        """
+    def note_gap(self, gap_end: Position) -> None:
+        """Note that posts up to ``gap_end`` may not have been sent, so a later `delete` of them is not left out."""
         self._memory_complete_after = max(self._memory_complete_after, gap_end.status_number)
+
+    def is_outdated_by_gap(self, gap_end: Position) -> bool:
+        """Return whether a gap up to ``gap_end`` may hide a follow or unfollow that ``following`` should contain."""
         return self.following is not None and gap_end.n > self._following_read_at.n
 
     def apply_follow_change(self, entry: Entry) -> str | None:
