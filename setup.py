@@ -16,7 +16,11 @@ from setuptools import Extension, setup
 from setuptools.command.sdist import sdist
 
 LOOP = Extension(
-    "stream_server.hub.send_to_each", ["stream_server/hub/send_to_each.c"], optional=True, py_limited_api=True
+    "stream_server.hub.send_to_each",
+    ["stream_server/hub/send_to_each.c"],
+    extra_compile_args=["-g0"],  # debugging data would have the name of the folder
+    optional=True,
+    py_limited_api=True,
 )
 
 
