@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
+from typing import Any
 
 from redis import Redis, RedisError
 
@@ -79,6 +80,7 @@ class Judge(History):
         pieces = [_taken(client.record) for client in self._clients if client.record.told]
         deeds = self._settled_deeds()
         log = await eventually(lambda: asyncio.to_thread(self._read), seconds=300, what="a log that can be read")
+        assert log is not None
         self.found += self._writes(deeds, log.entries)
         for entry in log.entries:
             self._enter(entry)
@@ -111,7 +113,8 @@ class Judge(History):
 
     def _read(self) -> Log | None:
         try:
-            log, first = read_log(self._redis, self._head), self._redis.xrange(keys.LOG, count=1)
+            log = read_log(self._redis, self._head)
+            first: Any = self._redis.xrange(keys.LOG, count=1)
         except RedisError:
             return None
         if log.cursors:
