@@ -4,7 +4,6 @@
 """
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
