@@ -1,11 +1,13 @@
-"""``python -m bench.crowd``: 10,000 streams of all kinds on one server process, from the first to the last.
+"""``python -m bench.crowd``: 10,000 streams of all kinds on one server, from the first to the last.
 
 The clients connect (ramp), stay idle (hold) and receive posts at several rates. Then all connections close at once and
 the clients resume by their cursors while posts go on (storm). They leave, the server is started again, and they return
 to it once more: it fills its ring from the log (restart). The exit code is 1 if a post was missed or arrived twice, if
 a stream was cut, or if anything was left behind: these are promises, not figures.
 
-The yardstick of a storm is the time in which a bare aiohttp server opens as many connections of the same clients.
+The yardstick of a storm is the time in which a bare aiohttp server opens as many connections of the same clients. A
+server with several workers has none. More than 20,000 streams need several workers and several processes of clients,
+because a process may open only so many files, and because one source address has only 28,000 ports.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from bench.ledger import Ledger
 from bench.lineup import BareServer, Running, StreamServer
 from bench.pen import Pen
 from bench.poster import Connection, steadily
-from bench.process import cpu_seconds, end_cleanly
+from bench.process import cpu_seconds, end_cleanly, tree_seconds
 from bench.site import Site, site
 
 SPARE_FILES = 200
@@ -46,7 +48,7 @@ RAMP_AT_ONCE = 128
 FEW = 20
 """Clients of the warm-up."""
 
-SETTLE_SECONDS = 60.0
+SETTLE_SECONDS = 180.0
 """Longest wait in seconds for all clients to receive what is due."""
 
 STORM_RATE = 100.0
@@ -65,12 +67,24 @@ CPU = "CPU of the server until then"
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of a run. Times are in seconds, rates in posts a second."""
+    """The sizes of a run. Times are in seconds, rates in posts a second.
+
+    Attributes:
+        workers: Worker processes of the measured server.
+        sources: Processes of clients, each with a source address of its own.
+    """
 
     conns: int
     hold: float
     rates: tuple[float, ...]
     seconds: float
+    workers: int = 1
+    sources: int = 1
+
+    @property
+    def of_source(self) -> int:
+        """Most clients of one process."""
+        return -(-self.conns // self.sources)
 
 
 def plan_from(arguments: list[str]) -> Plan:
@@ -80,18 +94,22 @@ def plan_from(arguments: list[str]) -> Plan:
     parser.add_argument("--conns", type=int, default=10_000, help="streams (10000)")
     parser.add_argument("--hold", type=float, default=0, help="seconds of being idle (60)")
     parser.add_argument("--seconds", type=float, default=0, help="seconds of each rate of posts (20)")
+    parser.add_argument("--workers", type=int, default=1, help="worker processes of the server (1)")
+    parser.add_argument("--sources", type=int, default=1, help="processes of clients, each with its own address (1)")
     parser.add_argument("--rates", default="1,100,1000", help="posts a second, one after the other (1,100,1000)")
     given = parser.parse_args(arguments)
-    needed = given.conns + WAITING_FILES + SPARE_FILES
+    needed = -(-given.conns // min(given.workers, given.sources)) + WAITING_FILES + SPARE_FILES
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard < needed:
-        parser.error(f"{given.conns} streams need {needed} open files and {hard} are allowed: raise `ulimit -n`")
+        parser.error(f"a process needs {needed} open files and {hard} are allowed: raise `ulimit -n`")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return Plan(
         conns=given.conns,
         hold=given.hold or (10 if given.quick else 60),
         rates=tuple(float(rate) for rate in given.rates.split(",")),
         seconds=given.seconds or (5 if given.quick else 20),
+        workers=given.workers,
+        sources=given.sources,
     )
 
 
@@ -122,14 +140,14 @@ class Press:
 class Restartable:
     """The measured server, which can be started again on the same port."""
 
-    def __init__(self, server: StreamServer) -> None:
-        self._server = server
-        self._context: AbstractContextManager[Running] = server.running()
+    def __init__(self, server: StreamServer, workers: int) -> None:
+        self._server, self._workers = server, workers
+        self._context: AbstractContextManager[Running] = server.running(workers=workers)
         self.running = self._context.__enter__()
 
     def start_again(self) -> None:
         """Start the server again after it was stopped."""
-        self._context = self._server.running(port=self.running.port)
+        self._context = self._server.running(port=self.running.port, workers=self._workers)
         self.running = self._context.__enter__()
 
     def end(self) -> None:
@@ -167,10 +185,16 @@ class Crowd:
         await asyncio.to_thread(self.measured.end)
         start = time.monotonic()
         await asyncio.to_thread(self.measured.start_again)
+        await self._all_workers()
         self.ledger.note("restart", "until it listens", time.monotonic() - start, "s")
+
+    async def _all_workers(self) -> None:
+        """Wait for all workers. The address is told as soon as the first of them listens."""
+        await self._seen(lambda seen: self.plan.workers in {1, seen.workers})
 
     async def _warm_up(self) -> Seen:
         """Connect and disconnect a few clients, so that what the server loads once does not count for each stream."""
+        await self._all_workers()
         await self.pen.open(0, min(FEW, self.plan.conns), RAMP_AT_ONCE)
         await self.pen.drop()
         return (await self._seen(lambda seen: seen.streams == 0))[0]
@@ -182,9 +206,9 @@ class Crowd:
         self.ledger.promise("ramp", "refused or failed connects", wrong["refused"] + wrong["failed"])
 
     async def _hold(self, before: Seen) -> None:
-        cpu = cpu_seconds(self.running.process.pid)
+        cpu = tree_seconds(self.running.process.pid)
         await asyncio.sleep(self.plan.hold)
-        cpu = cpu_seconds(self.running.process.pid) - cpu
+        cpu = tree_seconds(self.running.process.pid) - cpu
         seen = await looked(self.running.port, self.running.process.pid)
         self.ledger.note("hold", "memory of a stream", (seen.memory_kib - before.memory_kib) / self.plan.conns, "KiB")
         self.ledger.note("hold", "CPU", 100 * cpu / self.plan.hold, "% of a core")
@@ -197,16 +221,16 @@ class Crowd:
         last = await self.pen.figures()
         done = asyncio.Event()
         posting = asyncio.create_task(self.press.run(rate, done))
-        cpu, start = cpu_seconds(self.running.process.pid), time.monotonic()
+        cpu, start = tree_seconds(self.running.process.pid), time.monotonic()
         await asyncio.sleep(self.plan.seconds)
         done.set()
         reached = await posting
         short = await self._settled()
-        cpu, seconds = cpu_seconds(self.running.process.pid) - cpu, time.monotonic() - start
+        cpu, seconds = tree_seconds(self.running.process.pid) - cpu, time.monotonic() - start
         figures = await self.pen.figures()
         self.ledger.note(part, "posts", reached, "/s")
-        for name in ("p50_ms", "p99_ms", "p999_ms", "max_ms"):
-            self.ledger.note(part, f"post to client, {name.removesuffix('_ms')}", figures[name], "ms")
+        for name, late in figures["late_ms"].items():
+            self.ledger.note(part, f"post to client, {name}", late, "ms")
         self.ledger.note(part, "deliveries", figures["deliveries"] / seconds, "/s")
         self.ledger.note(part, "deliveries", figures["deliveries"] / max(cpu, 0.01), "/server-CPU-s")
         self.ledger.note(part, "server", 100 * cpu / seconds, "% of a core")
@@ -220,10 +244,10 @@ class Crowd:
         posting = asyncio.create_task(self.press.run(STORM_RATE, done))
         await asyncio.sleep(STORM_AROUND_SECONDS)
         await cut()
-        start, cpu = time.monotonic(), cpu_seconds(self.running.process.pid)
+        start, cpu = time.monotonic(), tree_seconds(self.running.process.pid)
         opened, seconds = await self.pen.open(0, self.plan.conns, self.plan.conns)
         seen, _ = await self._seen(lambda seen: seen.live >= self.plan.conns)
-        live, cpu = time.monotonic() - start, cpu_seconds(self.running.process.pid) - cpu
+        live, cpu = time.monotonic() - start, tree_seconds(self.running.process.pid) - cpu
         await asyncio.sleep(STORM_AROUND_SECONDS)
         done.set()
         await posting
@@ -277,23 +301,26 @@ async def crowd(site: Site, measured: Restartable, plan: Plan) -> AsyncIterator[
     """Start the clients' process and yield a run that is ready."""
     authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
     oracle = mix.Oracle()
-    pen = await Pen.start(measured.running.port, _requests(site, authors, listeners, plan.conns))
+    pen = await Pen.start(measured.running.port, _requests(site, authors, listeners, plan), plan.of_source)
     try:
         yield Crowd(measured, pen, Press(site, authors, oracle), oracle, plan)
     finally:
         await pen.end()
 
 
-def _requests(site: Site, authors: list[str], listeners: list[str], conns: int, path: str = "/v1/stream") -> str:
-    """Write the requests of all clients, and return the name of the file."""
+def _requests(site: Site, authors: list[str], listeners: list[str], plan: Plan, path: str = "/v1/stream") -> list[str]:
+    """Write the requests of all clients, and return the names of the files: one for each source."""
     tokens = [site.token(uid, "stream firehose") for uid in listeners]
     rows = [
         f"GET {path}?{mix.asker(n).query(n, authors)}\tAuthorization: Bearer {tokens[n % len(tokens)]}"
-        for n in range(conns)
+        for n in range(plan.conns)
     ]
-    requests = site.folder / "crowd"
-    requests.write_text("\n".join(rows) + "\n")
-    return str(requests)
+    files = []
+    for first in range(0, plan.conns, plan.of_source):
+        file = site.folder / f"crowd{first}"
+        file.write_text("\n".join(rows[first : first + plan.of_source]) + "\n")
+        files.append(str(file))
+    return files
 
 
 class Yardstick(NamedTuple):
@@ -307,7 +334,8 @@ async def measure_bare(site: Site, plan: Plan) -> Yardstick:
     """Open as many connections of a bare aiohttp server as return in a storm."""
     authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
     with BareServer(site).running() as running:
-        pen = await Pen.start(running.port, _requests(site, authors, listeners, plan.conns, "/stream"))
+        requests = _requests(site, authors, listeners, plan, "/stream")
+        pen = await Pen.start(running.port, requests, plan.of_source)
         try:
             cpu = cpu_seconds(running.process.pid)
             _, seconds = await pen.open(0, plan.conns, plan.conns)
@@ -319,7 +347,7 @@ async def measure_bare(site: Site, plan: Plan) -> Yardstick:
 
 async def measure(server: StreamServer, plan: Plan) -> Ledger:
     """Run once and return the figures."""
-    measured = Restartable(server)
+    measured = Restartable(server, plan.workers)
     try:
         async with crowd(server.site, measured, plan) as made:
             await made.run()
@@ -331,6 +359,8 @@ async def measure(server: StreamServer, plan: Plan) -> Ledger:
 async def measure_all(plan: Plan) -> Ledger:
     """Run once, after the yardstick, and return the figures."""
     with site() as shared:
+        if plan.workers > 1:
+            return await measure(StreamServer(shared), plan)
         bare = await measure_bare(shared, plan)
         ledger = await measure(StreamServer(shared), plan)
     ledger.note("yardstick", "bare aiohttp opens as many", bare.seconds, "s")
@@ -347,7 +377,7 @@ def main() -> None:
     plan = plan_from(sys.argv[1:])
     end_cleanly()
     ledger = asyncio.run(measure_all(plan))
-    print(ledger.text(f"{plan.conns} streams on one process"))
+    print(ledger.text(f"{plan.conns} streams on {plan.workers} workers"))
     sys.exit(1 if ledger.broken else 0)
 
 

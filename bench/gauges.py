@@ -1,4 +1,4 @@
-"""The state of a measured server: from its metrics, and from `/proc`."""
+"""The state of a measured server with all its workers: from its metrics, and from `/proc`."""
 
 import asyncio
 import re
@@ -8,17 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.process import memory_kib
+from bench.process import descendants, memory_kib
 
 _ROW = re.compile(r"^(stream_server_\w+)\{.*\} ([0-9.eE+-]+)$", re.MULTILINE)
 
 
 class Seen(NamedTuple):
-    """One sample: gauges of the server, its open files, and its anonymous memory in KiB.
+    """One sample: gauges of the server, and the open files and the anonymous memory in KiB of its processes.
 
     ``files`` leaves out Unix sockets, because the pool of Redis connections keeps those that a storm has opened.
     """
 
+    workers: float
     streams: float
     live: float
     tasks: float
@@ -33,10 +34,12 @@ def look(port: int, pid: int) -> Seen:
         rows: defaultdict[str, float] = defaultdict(float)
         for name, value in _ROW.findall(answer.read().decode()):
             rows[name] += float(value)
+    pids = (pid, *descendants(pid))
     return Seen(
-        streams=rows["stream_server_streams"], live=rows["stream_server_streams_live"],
-        tasks=rows["stream_server_tasks"], ring_bytes=rows["stream_server_ring_bytes"],
-        files=_files(pid), memory_kib=memory_kib(pid),
+        workers=rows["stream_server_worker_up"], streams=rows["stream_server_streams"],
+        live=rows["stream_server_streams_live"], tasks=rows["stream_server_tasks"],
+        ring_bytes=rows["stream_server_ring_bytes"],
+        files=sum(map(_files, pids)), memory_kib=sum(map(memory_kib, pids)),
     )  # fmt: skip
 
 

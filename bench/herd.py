@@ -1,6 +1,6 @@
 """The crowd's clients in one process: thousands of streams in one epoll set, controlled by lines on standard input.
 
-    python -m bench.herd --port PORT --requests FILE
+    python -m bench.herd --source ADDRESS --port PORT --requests FILE
 
 Each command is a line of JSON, ``{"do": …}``, and gets one line of JSON as an answer.
 
@@ -28,6 +28,12 @@ from array import array
 from collections import Counter, deque
 from pathlib import Path
 from typing import Any
+
+BIND_WITHOUT_PORT = 24
+"""IP_BIND_ADDRESS_NO_PORT of Linux: the port is chosen at the connect, so it may serve several servers."""
+
+QUANTILES = 1000
+"""The delays are told as this many quantiles and the greatest, so that those of several processes can be joined."""
 
 READ_BYTES = 1 << 18
 """Most bytes of one read."""
@@ -61,8 +67,8 @@ class Herd:
         wrong: Number of errors by kind.
     """
 
-    def __init__(self, port: int, requests: list[bytes]) -> None:
-        self.address = ("127.0.0.1", port)
+    def __init__(self, source: str, port: int, requests: list[bytes]) -> None:
+        self.source, self.address = (source, 0), ("127.0.0.1", port)
         self.clients = [Client(number, request) for number, request in enumerate(requests)]
         self.by_file: dict[int, Client] = {}
         self.epoll = select.epoll()
@@ -110,6 +116,8 @@ class Herd:
 
     def _connect(self, client: Client) -> None:
         client.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        client.socket.setsockopt(socket.IPPROTO_IP, BIND_WITHOUT_PORT, 1)
+        client.socket.bind(self.source)
         self.by_file[client.socket.fileno()] = client
         self.under_way += 1
         if client.socket.connect_ex(self.address) in {0, errno.EINPROGRESS}:
@@ -204,20 +212,16 @@ class Herd:
         """Return what was delivered since the last call, and all errors so far."""
         delays = sorted(self.delays)
         self.delays = array("q")
-        late = {name: quantile_ms(delays, share) for name, share in LATE.items()}
+        late = [delays[(len(delays) - 1) * at // QUANTILES] for at in range(QUANTILES + 1)] if delays else []
         used = resource.getrusage(resource.RUSAGE_SELF)
         return {
-            **late, "deliveries": len(delays), "seen": dict(self.seen), "wrong": dict(self.wrong),
+            "late": late, "deliveries": len(delays), "seen": dict(self.seen), "wrong": dict(self.wrong),
             "opened": self.opened, "cpu_s": used.ru_utime + used.ru_stime,
         }  # fmt: skip
 
     def tally(self) -> list[tuple[int, int]]:
         """Return what each client has received: the count, and the sum of the squares of the posts' numbers."""
         return [(client.count, client.squares) for client in self.clients]
-
-
-LATE = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1.0}
-"""The quantiles of the delay to report."""
 
 
 class Orders:
@@ -272,11 +276,6 @@ def requests_of(path: str, port: int) -> list[bytes]:
     return [("\r\n".join([f"{start} HTTP/1.1", host, *more]) + "\r\n\r\n").encode() for start, *more in rows]
 
 
-def quantile_ms(delays: list[int], share: float) -> float:
-    """Return the delay in ms that a ``share`` of the deliveries did not exceed."""
-    return delays[int(share * (len(delays) - 1))] / 1e6 if delays else 0.0
-
-
 def _say(message: dict[str, Any]) -> None:
     print(json.dumps(message), flush=True)
 
@@ -284,10 +283,11 @@ def _say(message: dict[str, Any]) -> None:
 def main() -> None:
     """Run the process."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", required=True, help="address from which the clients come")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--requests", required=True, help="file with the requests, one a client")
     options = parser.parse_args()
-    Orders(Herd(options.port, requests_of(options.requests, options.port))).run()
+    Orders(Herd(options.source, options.port, requests_of(options.requests, options.port))).run()
 
 
 if __name__ == "__main__":

@@ -82,9 +82,10 @@ class StreamServer(Server):
         self.column = column
 
     @contextmanager
-    def running(self, rate: float = 0, port: int = 0) -> Iterator[Running]:  # noqa: ARG002 - it hears the writer
+    def running(self, rate: float = 0, port: int = 0, workers: int = 1) -> Iterator[Running]:  # noqa: ARG002 - it hears the writer
         """Start a fresh server on the first core, and stop it at the end."""
-        process, address = self.site.serve("measured", "--redis", f"unix://{self.site.redis_socket}", port=port)
+        flags = ("--redis", f"unix://{self.site.redis_socket}", "--workers", str(workers))
+        process, address = self.site.serve("measured", *flags, port=port)
         yield from _kept(process, address)
 
     def streams(self, kind: Kind, count: int) -> list[str]:

@@ -53,6 +53,11 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | CPU_CLOCK)
 
 
+def tree_seconds(pid: int) -> float:
+    """Return the CPU time of a process and of its descendants that run."""
+    return sum(map(cpu_seconds, (pid, *descendants(pid))))
+
+
 def busy_seconds() -> float:
     """Return how long the cores of this machine have worked since its start, all of them together."""
     user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8])
@@ -75,7 +80,7 @@ def wait_for_line(path: Path, start: str, process: "subprocess.Popen[bytes]") ->
 
     Raises RuntimeError if it does not appear.
     """
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         for line in path.read_text().splitlines():
             if line.startswith(start):

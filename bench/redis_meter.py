@@ -60,9 +60,10 @@ class RedisMeter:
         """Return the number of the newest entry of the log."""
         return int(self._client.hget(keys.META, "n") or 0)
 
-    def families(self) -> Counter[str]:
-        """Return the memory of all keys by family, the name in the table of keys."""
+    def families(self) -> tuple[Counter[str], Counter[str]]:
+        """Return the memory and the number of all keys by family, the name in the table of keys."""
         found: Counter[str] = Counter()
+        count: Counter[str] = Counter()
         cursor = 0
         while True:
             cursor, names = self._client.scan(cursor, count=KEYS_AT_ONCE)
@@ -71,8 +72,9 @@ class RedisMeter:
                     commands.memory_usage(name, samples=0)
                 for name, size in zip(names, commands.execute(), strict=True):
                     found[family_of(name.decode())] += size or 0
+                    count[family_of(name.decode())] += 1
             if cursor == 0:
-                return found
+                return found, count
 
     def read(self) -> Reading:
         """Return the totals."""

@@ -56,11 +56,11 @@ class DeedMeter:
     async def measure(self, deed: Planned) -> Deed:
         """Do a deed as often as it says, first one at a time. Return what one costs."""
         _, _, alone = await self._do(deed.alone, deed.call, 1)
-        families = self._redis.families()
+        families = self._redis.families()[0]
         answers, done, many = await self._do(
             deed.times, lambda connection, number: deed.call(connection, deed.alone + number), HANDS
         )
-        grown = self._redis.families()
+        grown = self._redis.families()[0]
         grown.subtract(families)
         count = deed.times
         return Deed(

@@ -105,9 +105,7 @@ def running(*arguments: str | Path, folder: Path, env: Mapping[str, str], cwd: P
         program.process.wait(5)
 
 
-def _start(
-    command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes], cwd: Path = ROOT
-) -> AnyProcess:
+def _start(command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes], cwd: Path = ROOT) -> AnyProcess:
     if tuple(command[: len(COMMAND)]) == COMMAND:
         return start_module(command[2:], env, out, err)
     return subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)

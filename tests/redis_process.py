@@ -71,11 +71,11 @@ class RedisProcess:
         self._replica_of: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> Self:
-        """Start it and wait until it answers PING. Raises TimeoutError after 10 s."""
+    def start(self, seconds: float = 10) -> Self:
+        """Start it and wait until it answers PING. Raises TimeoutError after ``seconds``."""
         command = [*self._command, *self._replica_of]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-        wait_for_process(self.process, self._answers, seconds=10, log=lambda: self.log)
+        wait_for_process(self.process, self._answers, seconds=seconds, log=lambda: self.log)
         return self
 
     @property

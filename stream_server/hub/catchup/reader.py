@@ -270,6 +270,8 @@ class CatchUpReader:
         after the time limit.
         """
         client.use_private_view_if_needed()
+        if gap is not None and client.private_view is not None:
+            client.private_view.note_gap(gap.end)
         search_keys = client.search_keys
         screen = None if search_keys is None or scanned is not None else make_screen(search_keys)
         deadline = time.thread_time() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)

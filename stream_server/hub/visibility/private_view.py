@@ -102,6 +102,10 @@ class PrivateView:
             and entry.position.n > self._following_read_at.n
         )
 
+    def note_gap(self, gap_end: Position) -> None:
+        """Note that posts up to ``gap_end`` may not have been sent, so a later `delete` of them is not left out."""
+        self._memory_complete_after = max(self._memory_complete_after, gap_end.status_number)
+
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
         """Return whether a gap up to ``gap_end`` may hide a follow or unfollow that ``following`` should contain."""
         return self.following is not None and gap_end.n > self._following_read_at.n

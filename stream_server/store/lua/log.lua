@@ -164,9 +164,11 @@ function run.log_look_up(place, since)
   end
 
   local upper_bound = place == '0-0' and place or '(' .. place -- Redis refuses to go below 0-0
+  -- If nothing is before the place, XREVRANGE would walk through the whole log. XRANGE ends at the first entry.
+  local has_before = redis.call('XRANGE', KEY.log, '-', upper_bound, 'COUNT', 1)[1]
   return {
     first_entry('XREVRANGE', '+', '-'), first_entry('XRANGE', '-', '+'), redis.call('XRANGE', KEY.log, place, place),
-    first_entry('XREVRANGE', upper_bound, '-'), redis.call('ZRANGEBYSCORE', KEY.rollbacks, '(' .. since, '+inf'),
+    has_before and first_entry('XREVRANGE', upper_bound, '-') or {}, redis.call('ZRANGEBYSCORE', KEY.rollbacks, '(' .. since, '+inf'),
     redis.call('INFO', 'server'),
   }
 end

@@ -73,6 +73,10 @@ class Client:
         return {name: value for name, value in self.record.params.items() if name != OWN} | since | more
 
     @property
+    def _path(self) -> str:
+        return f"{'/v1/stream/user' if OWN in self.record.params else '/v1/stream'}?{urlencode(self._query())}"
+
+    @property
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"}
 
@@ -110,9 +114,8 @@ class Listener(Client):
             raise
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        path = "/v1/stream/user" if OWN in self.record.params else "/v1/stream"
         headers = {"Host": "localhost", "Accept": MEDIA[self.framing], **self._headers}
-        lines = [f"GET {path}?{urlencode(self._query())} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
+        lines = [f"GET {self._path} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
         writer.write("\r\n".join([*lines, "", ""]).encode())
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         status = int(head.split(" ", 2)[1])
@@ -126,12 +129,16 @@ class Listener(Client):
         parser = EventStream() if self.framing == "sse" else Lines()
         left = self.most
         while size := int(await reader.readline() or b"0", 16):
-            for message in parser.feed((await reader.readexactly(size + 2))[:-2]):
+            for message in parser.feed(self._plain((await reader.readexactly(size + 2))[:-2])):
                 self._hear(message)
             left = None if left is None else left - 1
             if left == 0:
                 return
             await self._rest()
+
+    def _plain(self, data: bytes) -> bytes:
+        """Return the data of a chunk as it was before it was compressed."""
+        return data
 
     async def _rest(self) -> None:
         """Do what this kind of client does between two messages."""
@@ -169,6 +176,10 @@ class Poller(Client):
     """A client that polls again and again."""
 
     async def _visit(self) -> None:
+        await self.poll_on()
+
+    async def poll_on(self) -> None:
+        """Poll until something fails."""
         async with self.site.session() as session:
             while True:
                 await self._poll(session)

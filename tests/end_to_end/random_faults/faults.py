@@ -49,7 +49,16 @@ class Effects(NamedTuple):
 
 
 class Faults:
-    """Causes the faults of one world. ``fired`` counts the faults that were seen to happen."""
+    """Causes the faults of one world.
+
+    Attributes:
+        fired: Number of faults that were seen to happen, by name.
+        rest: Shortest and longest pause in seconds between two faults of a lane.
+        patience: How many times as long as usual an effect may take to show.
+    """
+
+    rest = (0.1, 0.8)
+    patience = 1.0
 
     def __init__(
         self, redis: RedisProcess, fronts: Sequence[Front], several: Front, chance: random.Random, seen: Effects
@@ -87,10 +96,13 @@ class Faults:
             self.fired[name(fault)] += 1
             if time.monotonic() > end:
                 left = [one for one in left if not self.fired[name(one)]]
-            await self._pause(0.1, 0.8)
+            await self._pause(*self.rest)
 
     async def _pause(self, least: float, most: float) -> None:
         await asyncio.sleep(self._chance.uniform(least, most))  # the length of a fault or of a pause
+
+    async def _until(self, check: Callable[[], object], *, seconds: float = 10.0, what: str = "") -> None:
+        await eventually(check, seconds=seconds * self.patience, what=what)
 
     # Redis and the links to it.
 
@@ -101,7 +113,7 @@ class Faults:
             assert process is not None
             self._redis.kill()
             await self._pause(0, 1)
-            await asyncio.to_thread(self._redis.start)
+            await asyncio.to_thread(self._redis.start, 10 * self.patience)
             assert process.returncode == -signal.SIGKILL
 
     async def redis_stopped(self) -> None:
@@ -111,7 +123,9 @@ class Faults:
             state = Path(f"/proc/{self._redis.process.pid}/stat")
             self._redis.pause()
             try:
-                await eventually(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", what="a stopped Redis")
+                await self._until(
+                    lambda: state.read_text().rpartition(")")[2].split()[0] == "T", what="a stopped Redis"
+                )
                 await self._pause(0.2, 3)
             finally:
                 self._redis.resume()
@@ -133,7 +147,7 @@ class Faults:
             def killed() -> Any:
                 return client.client_kill_filter(_type="pubsub")
 
-            await eventually(killed, seconds=20, what="a subscriber to kill")
+            await self._until(killed, seconds=20, what="a subscriber to kill")
 
     async def link_cut(self) -> None:
         async with self._link() as proxy:
@@ -146,7 +160,7 @@ class Faults:
         async with self._link() as proxy:
             before = proxy.swallowed_bytes
             proxy.swallow()
-            await eventually(lambda: proxy.swallowed_bytes > before, seconds=20, what="swallowed bytes")
+            await self._until(lambda: proxy.swallowed_bytes > before, seconds=20, what="swallowed bytes")
             await self._pause(0.5, 3)
             proxy.swallow(False)
 
@@ -154,7 +168,7 @@ class Faults:
         async with self._link() as proxy:
             before = proxy.delayed_bytes
             proxy.delay(self._chance.uniform(0.05, 0.3))
-            await eventually(lambda: proxy.delayed_bytes > before, seconds=20, what="delayed bytes")
+            await self._until(lambda: proxy.delayed_bytes > before, seconds=20, what="delayed bytes")
             await self._pause(0.3, 1.5)
             proxy.delay(0)
 
@@ -169,7 +183,7 @@ class Faults:
                 refused = partial(_has_refused_since, proxy, proxy.refused)
                 proxy.refuse()
                 await proxy.cut()
-                await eventually(refused, seconds=20, what="a refused connection")
+                await self._until(refused, seconds=20, what="a refused connection")
                 await self._pause(0.2, 1.5)
                 with suppress(AssertionError):
                     await eventually(self._seen.writes_given_up, seconds=8, what="a writer to give up")
@@ -182,9 +196,9 @@ class Faults:
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[Proxy]:
         """Yield the link of a server that no other fault touches meanwhile."""
-        front = self._chance.choice([front for front in self.fronts if not front.held.locked()])
+        front = self._chance.choice([front for front in self.fronts if not front.held.locked()] or self.fronts)
         async with front.held:
-            await eventually(lambda: front.proxy.open, seconds=30, what="a server that uses its link")
+            await self._until(lambda: front.proxy.open, seconds=30, what="a server that uses its link")
             yield front.proxy
 
     # The servers.
@@ -198,7 +212,7 @@ class Faults:
             workers = children(process.pid)
             front.server.kill()
             assert process.returncode == -signal.SIGKILL
-            await eventually(lambda: not any(map(alive, workers)), seconds=20, what="its workers to end")
+            await self._until(lambda: not any(map(alive, workers)), seconds=20, what="its workers to end")
             await self._start(front.server)
 
     async def server_stopped(self) -> None:
@@ -206,8 +220,8 @@ class Faults:
         front = self._chance.choice(self.fronts)
         async with front.held:
             address = front.server.address
-            await eventually(lambda: self._seen.streams_from(address), seconds=30, what="a stream to end")
-            await asyncio.to_thread(front.server.stop, 20)
+            await self._until(lambda: self._seen.streams_from(address), seconds=30, what="a stream to end")
+            await asyncio.to_thread(front.server.stop, 20 * self.patience)
             await self._start(front.server)
 
     async def worker_killed(self) -> None:
@@ -218,15 +232,19 @@ class Faults:
         before = set(children(supervisor))
         killed = self._chance.choice(sorted(before))
         os.kill(killed, signal.SIGKILL)
-        await eventually(lambda: not alive(killed), what="the worker to end")
-        await eventually(
+        await self._until(lambda: not alive(killed), what="the worker to end")
+        await self._until(
             lambda: set(children(supervisor)) - before and killed not in children(supervisor), seconds=40,
             what="another worker",
         )  # fmt: skip
 
     async def _start(self, server: Server) -> None:
+        """Start a server. If it gives up, because Redis did not answer in time, start it once more."""
         await self._pause(0, 1)
         async with self._whole:
+            with suppress(TimeoutError):
+                await asyncio.to_thread(server.start)
+                return
             await asyncio.to_thread(server.start)
 
 

@@ -67,10 +67,12 @@ class Log(NamedTuple):
     cursors: frozenset[str]
 
 
-def read_log(client: "redis.Redis") -> Log:
-    """Read the log. Fails if its numbers are not contiguous."""
-    rows: Any = client.xrange(keys.LOG)
+def read_log(client: "redis.Redis", after: str = "") -> Log:
+    """Read the log, or its entries after a cursor. Fails if its numbers are not contiguous."""
+    rows: Any = client.xrange(keys.LOG, min=f"({after.rpartition('.')[0]}" if after else "-")
     numbers = [int(fields[b"n"]) for _, fields in rows]
+    if not numbers:
+        return Log(0, 0, [], frozenset())
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers))), "the log's numbers are not contiguous"
     cursors = [f"{entry_id.decode()}.{n}" for (entry_id, _), n in zip(rows, numbers, strict=True)]
     found = []

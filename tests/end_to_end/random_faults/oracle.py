@@ -7,6 +7,7 @@ If Redis lost acknowledged entries, each client that had received some of them m
 where the log continues and misses nothing else. A `gap` at the place that the log's own record names is no fault.
 """
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -199,10 +200,14 @@ def _in_disorder(record: Record) -> Iterable[str]:
 
 
 def _passed(record: Record, numbers: Sequence[int]) -> dict[int, float]:
-    """Return when the client last passed each of these numbers. A gap may set the client back."""
+    """Return when the client last passed each of these numbers, which rise. A gap may set the client back."""
     passed: dict[int, float] = {}
+    place = 0
     for told in record.told:
         if told.kind == "gap":
             passed = {n: at for n, at in passed.items() if n <= told.n}
-        passed = {n: told.at for n in numbers if n < told.n} | passed
+            place = bisect_right(numbers, told.n)
+        while place < len(numbers) and numbers[place] < told.n:
+            passed[numbers[place]] = told.at
+            place += 1
     return dict.fromkeys(numbers, float("inf")) | passed

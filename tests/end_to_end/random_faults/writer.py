@@ -5,6 +5,7 @@ They repeat an unanswered request under one key until its outcome is known.
 
 import asyncio
 import random
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,13 @@ NOT_THERE = (403, 404)
 
 
 class Writer:
-    """An author who posts, deletes, follows and likes, one request after another, each to a random server."""
+    """An author who posts, deletes, follows and likes, one request after another, each to a random server.
+
+    Attributes:
+        keyed: Share of the posts that are sent with a key. Others are not repeated if their outcome is unknown.
+    """
+
+    keyed = 1.0
 
     def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
         self.uid = people[which]
@@ -38,7 +45,7 @@ class Writer:
         self._mine: list[str] = []
         self._following: set[str] = set()
         self._liked: set[str] = set()
-        self._token = mint(self.uid)
+        self._token = mint(self.uid, ttl=86_400)
         self._stopping = False
 
     def stop(self) -> None:
@@ -50,7 +57,14 @@ class Writer:
         async with self._site.session() as session:
             while not self._stopping:
                 await self._one(session)
-                await asyncio.sleep(self._chance.uniform(0, 0.04))  # the pace of the load; it waits for nothing
+                await self._rest()
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(self._chance.uniform(0, 0.04))  # the pace of the load; it waits for nothing
+
+    def _text(self) -> str:
+        """Return a text that no other post has."""
+        return f"{' '.join(self._chance.sample(WORDS, 2))} {len(self._ledger.deeds)}"
 
     async def _one(self, session: aiohttp.ClientSession) -> None:
         acts = [(60, self._post), (12, self._delete), (14, self._follow), (14, self._like)]
@@ -58,13 +72,14 @@ class Writer:
         await act(session)
 
     async def _post(self, session: aiohttp.ClientSession) -> None:
-        text = f"{' '.join(self._chance.sample(WORDS, 2))} {len(self._ledger.deeds)}"
+        text = self._text()
         deed = self._ledger.begin(self.uid, "post", text)
         body: Message = {"message": text}
         if self._chance.random() < 0.3:
             lon, lat = self._chance.choice(PLACES)
             body["location"] = {"lon": lon, "lat": lat}
-        answer = await self._settled(session, deed, "POST", "statuses", body)
+        keyed = self._chance.random() < self.keyed
+        answer = await self._settled(session, deed, "POST", "statuses", body, keyed=keyed)
         if deed.written:
             deed.status, deed.subject = answer, answer["id"]
             self._mine.append(deed.subject)
@@ -72,9 +87,12 @@ class Writer:
 
     async def _delete(self, session: aiohttp.ClientSession) -> None:
         if self._mine:
-            status = self._mine.pop(self._chance.randrange(len(self._mine)))
-            deed = self._ledger.begin(self.uid, "delete", status)
-            await self._settled(session, deed, "DELETE", f"statuses/{status}")
+            await self._delete_at(session, self._chance.randrange(len(self._mine)))
+
+    async def _delete_at(self, session: aiohttp.ClientSession, at: int) -> None:
+        status = self._mine.pop(at)
+        deed = self._ledger.begin(self.uid, "delete", status)
+        await self._settled(session, deed, "DELETE", f"statuses/{status}")
 
     async def _follow(self, session: aiohttp.ClientSession) -> None:
         await self._toggle(session, self._following, self._chance.choice(self._others), "follow", "following")
@@ -92,10 +110,13 @@ class Writer:
             (now.add if begins else now.discard)(subject)
 
     async def _settled(
-        self, session: aiohttp.ClientSession, deed: Deed, method: str, path: str, body: Message | None = None
-    ) -> Any:
+        self, session: aiohttp.ClientSession, deed: Deed, method: str, path: str, body: Message | None = None, *,
+        keyed: bool = True,
+    ) -> Any:  # fmt: skip
         """Repeat the request until its outcome is known. After `unavailable`, sometimes give it up."""
-        headers = {"Authorization": f"Bearer {self._token}", "Idempotency-Key": f"{self.uid}-{id(deed):x}"}
+        headers = {"Authorization": f"Bearer {self._token}"}
+        if keyed:
+            headers["Idempotency-Key"] = f"{self.uid}-{uuid.uuid4().hex}"
         certain = True
         while True:
             status, answer = await self._sent(session, method, path, headers, body)
@@ -109,6 +130,9 @@ class Writer:
             refused = status == 503 and answer["error"]["code"] == "unavailable"
             certain = certain and (refused or status == NOT_SENT)
             assert status in (0, NOT_SENT, 503), (deed, status, answer)
+            if not certain and not keyed:
+                deed.outcome = "unknown"
+                return None
             if certain and refused and self._chance.random() < 0.5:
                 deed.outcome = "given up"
                 return None

@@ -7,7 +7,7 @@ import pytest
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC
 from stream_server.hub.messages import Gap
-from tests.stream_server.hub.world import World
+from tests.stream_server.hub.world import Graph, World
 from tests.waiting import eventually
 
 
@@ -122,6 +122,18 @@ async def test_a_replay_whose_end_was_lost_ends_at_the_head(world: World) -> Non
     await eventually(lambda: socket.finished and late.finished, what="the end")
     assert socket.texts() == ["one", "two"]
     assert socket.messages()[-1]["code"] == "backfill_done"
+
+
+async def test_a_delete_after_a_gap_is_sent_to_the_users_own_stream(without_ring: World) -> None:
+    """The stream was not sent the post, which is in the gap. Another stream of the client may have been."""
+    without_ring.graphs["1"] = Graph(following={"7": 1})
+    start = without_ring.post("first", "7").position
+    lost = without_ring.post("lost", "7")
+    without_ring.log.floor_n = without_ring.hub.head.n
+    without_ring.delete(lost)
+    _, socket = without_ring.open_user_stream("1", start)
+    await without_ring.until_live()
+    await eventually(lambda: socket.kinds() == ["hello", "gap", "delete"], what=str(socket.messages()))
 
 
 async def test_a_gap_ends_a_poll_of_follow_me_with_resync(without_ring: World) -> None:

@@ -13,6 +13,7 @@ from stream_server.store.log import event_log
 from stream_server.store.log.event_log import LogLookup
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
+from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.waiting import eventually
 
@@ -74,6 +75,21 @@ async def test_look_up_gives_an_entry_its_previous_and_both_ends(store: Store, p
     assert located.entry.position == second
     assert located.previous == first
     assert (await store.log.look_up(second.ms, 4095)).entry is None
+
+
+async def test_a_look_up_below_the_log_does_not_walk_through_it(
+    store: Store, people: People, redis_server: RedisProcess
+) -> None:
+    """Redis would compare each entry of the log with a place before the first one. So it is asked for the head only."""
+    ann = await people.user("Ann")
+    for _ in range(2):
+        await people.status(ann)
+    first, second = [entry.position for entry in await store.log.read(LOG_START, 10)]
+    for place, previous, searches in ((first, None, 1), (second, first, 2)):
+        with redis_server.client() as client:
+            client.config_resetstat()
+            assert (await store.log.look_up(place.ms, place.seq)).previous == previous
+            assert client.info("commandstats")["cmdstat_xrevrange"]["calls"] == searches
 
 
 async def test_numbers_are_contiguous_under_concurrent_writers(store: Store, people: People) -> None:
