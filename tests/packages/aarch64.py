@@ -71,7 +71,7 @@ class Machine(NamedTuple):
 class EmulatedServer(Server):
     """The server of the packages in ``app``, on ``machine``."""
 
-    START_SECONDS = 100
+    START_SECONDS = 240.0
 
     def __init__(self, folder: Path, machine: Machine, app: Path, *flags: str) -> None:
         super().__init__(folder, *flags)
