@@ -1,7 +1,6 @@
 # Three stages: what both others begin with, what it takes to build, and what it takes to run. The Python is Debian's: it is
 # optimized, it has its bytecode, and it comes without pip and headers.
-ARG BASE=debian:trixie-slim
-FROM ${BASE} AS python
+FROM debian:trixie-slim AS python
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates python3 \

@@ -40,9 +40,12 @@ bench: env ## measure, and print what was measured
 site: ## make the documentation a site, which the server then shows below /docs; ARGS=FOLDER puts it elsewhere
 	@$(PYTHON) .ci/docs_site.py $(ARGS)
 
-dist: env ## build the source distribution and, from it, the wheel
+dist: env ## build the source distribution and, from it, the wheel; PURE_PYTHON=1 leaves the loop in C out
 	@umask 022 && export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
-	$(VENV)/uv build --quiet --offline --no-build-isolation --python $(VENV)/python --out-dir dist $(ARGS)
+	$(VENV)/uv build --quiet --offline --no-build-isolation --python $(VENV)/python --out-dir dist $(ARGS) && \
+	for wheel in dist/*-linux_*.whl; do \
+		[ ! -e "$$wheel" ] || { PATH=$(VENV):$$PATH auditwheel repair --wheel-dir dist "$$wheel" && rm "$$wheel"; }; \
+	done
 
 lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to the newest
 	@$(PYTHON) .ci/bootstrap.py lock $(ARGS)

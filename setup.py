@@ -1,8 +1,8 @@
 """What pyproject.toml cannot say of the loop in C and of the source distribution.
 
-The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the limited
-API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes wherever and
-whenever it is built.
+The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the
+limited API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes
+wherever and whenever it is built.
 """
 
 import gzip
@@ -16,7 +16,11 @@ from setuptools import Extension, setup
 from setuptools.command.sdist import sdist
 
 LOOP = Extension(
-    "stream_server.hub.send_to_each", ["stream_server/hub/send_to_each.c"], optional=True, py_limited_api=True
+    "stream_server.hub.send_to_each",
+    ["stream_server/hub/send_to_each.c"],
+    extra_compile_args=["-g0"],  # debugging data would have the name of the folder
+    optional=True,
+    py_limited_api=True,
 )
 
 

@@ -70,7 +70,7 @@ def identity() -> str:
 def inputs() -> str:
     """Return one hash of all files that determine the environment."""
     digest = hashlib.sha256()
-    ours = [*Path(__file__).parent.glob("*.py"), ROOT / "setup.py", *ROOT.glob("stream_server/hub/*.c")]
+    ours = [*Path(__file__).parent.glob("*.py"), *ROOT.glob("setup.py"), *ROOT.glob("stream_server/hub/*.c")]
     for path in (DEV_LOCK, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

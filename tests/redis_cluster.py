@@ -54,8 +54,8 @@ class Node(RedisProcess):
     def __repr__(self) -> str:
         return f"<node {self.port}>"
 
-    def start(self) -> Self:
-        super().start()
+    def start(self, seconds: float = 10) -> Self:
+        super().start(seconds)
         self.id = self.run("CLUSTER", "MYID").decode()
         return self
 

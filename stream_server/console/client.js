@@ -137,10 +137,11 @@ export class Client {
     return response;
   }
 
-  /** @internal The error of a request without an answer; Node says why. @param {any} error */
+  /** @internal The error of a request without an answer. Node says why; a browser hides whether CORS is why. @param {any} error */
   unreachable(error) {
-    const why = error?.cause?.message ? ` (${error.cause.message})` : "";
-    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why}` });
+    const { origin } = globalThis.location ?? {};
+    const why = error?.cause?.message ?? (origin && this.address && new URL(this.address).origin !== origin ? `or does not allow pages of ${origin}` : "");
+    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why && ` (${why})`}` });
   }
 
   /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Credentials} credentials @returns {Promise<OwnUser>} */
@@ -164,7 +165,7 @@ export class Client {
   async token() {
     if (this.options.token) return this.options.token;
     const session = this.store.load();
-    if (!session) throw new ApiError(401, { code: "signed_out", message: "sign in first" });
+    if (!session) throw signedOut();
     if (Date.now() < session.refreshAt) return session.token;
     try {
       return (await this.refresh(session.token)).token;
@@ -184,7 +185,7 @@ export class Client {
   refresh(used) {
     return this.store.lock(async () => {
       const session = this.store.load();
-      if (!session) throw new ApiError(401, { code: "signed_out", message: "sign in first" });
+      if (!session) throw signedOut();
       if (session.token !== used) return session;
       const body = { refresh_token: session.refreshToken };
       try {
@@ -237,6 +238,8 @@ export class Client {
     return new Stream(this, parameters, options);
   }
 }
+
+const signedOut = () => new ApiError(401, { code: "signed_out", message: "sign in first" });
 
 /** @param {any} answer of `POST /v1/sessions` @returns {Session} */
 function toSession(answer) {
@@ -570,9 +573,9 @@ export class Stream {
   async take() {
     while (!this.queue?.length) {
       const { name, error, retryAt } = this.state;
-      if (this.isFinal || (error && name === "signed out")) {
+      if (this.isFinal || name === "signed out") {
         const end = this.leave();
-        if (error) throw error;
+        if (error || name === "signed out") throw error ?? signedOut();
         return end;
       }
       if (this.attempt && !this.transport && name === "waiting" && !retryAt) this.connect();

@@ -16,6 +16,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
+``send_to_each``      in C, where there was a compiler: the same bytes to each client of a group
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames, one joined write
 ``flusher``           when waiting frames are written
 ``client_registry``   all clients by user, and the end of streams whose tokens expire

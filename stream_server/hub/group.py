@@ -8,7 +8,6 @@ import logging
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from inspect import isbuiltin
 from typing import NamedTuple, Protocol, TypeAlias
 
 from filters.follow import Follow, Home
@@ -20,17 +19,20 @@ from stream_server.hub.client import Client
 from stream_server.hub.messages import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
 
+SendToEach: TypeAlias = Callable[[tuple[Client, ...], bytes], Sequence[Client]]
+"""Sends to those of the clients that have nothing unsent, and returns the others, to which no byte was sent."""
+
+
+def leave_to_python(clients: tuple[Client, ...], data: bytes) -> Sequence[Client]:  # noqa: ARG001 - see `SendToEach`
+    """Send to no client."""
+    return clients
+
+
+send_to_each: SendToEach
 try:
     from stream_server.hub.send_to_each import send_to_each
-except ImportError:  # there was no compiler: leave all to Python
-
-    def send_to_each(clients: tuple[Client, ...], data: bytes) -> Sequence[Client]:  # noqa: ARG001 - as in C
-        """Send to no client. Return all."""
-        return clients
-
-
-SENDS_IN_C = isbuiltin(send_to_each)
-"""Whether the bytes of a group are sent by the loop in C."""
+except ImportError:  # there was no compiler
+    send_to_each = leave_to_python
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ PACKAGE = ROOT / "clients" / "javascript"
 NAME = "stream-server-client"
 
 TOOLS = Path(__file__).parent / "locks" / "npm"
-"""The lock file of what the tests use: newer versions of Node, sockets, types."""
+"""The folder with the lock file of what the tests use: versions of Node, sockets, types."""
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server-tests"
 
@@ -60,11 +60,12 @@ def own_node() -> Node:
 
 
 def all_nodes() -> list[Node]:
-    """Return the Node of this machine and those of the lock file, which are made for Linux alone."""
+    """Return the Node of this machine, and those of the lock file with another version, which are for Linux alone."""
     own = own_node()
     arch = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "")
     found = modules(TOOLS).glob(f"node_modules/node*-{arch}/bin/node") if platform.system() == "Linux" else ()
-    return [own, *(Node(str(each), int(each.parts[-3][4:6])) for each in sorted(found))]
+    others = [Node(str(each), int(each.parts[-3][4:6])) for each in sorted(found)]
+    return [own, *(each for each in others if each.version != own.version)]
 
 
 def modules(folder: Path) -> Path:

@@ -65,11 +65,15 @@ def image() -> str:
         (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(said)
     name = f"stream-server:{hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]}"
     with _alone():
-        _ensure_base(_base())
-        with _pip_configuration() as mounts:
+        base, steps = _base_and_steps()
+        _ensure_base(base)
+        with _pip_configuration() as mounts, tempfile.NamedTemporaryFile("w") as file:
+            file.write(steps)
+            file.flush()
             options = ("--isolation", "chroot", "--format", "docker", "--pull=never", *mounts, "--tag", name)
-            podman("build", *options, "--build-arg", f"VERSION={VERSION}", str(ROOT), seconds=BUILD_SECONDS)
-        podman("image", "prune", "--force", "--filter", "until=48h")
+            told = ("--build-arg", f"VERSION={VERSION}", "--file", file.name)
+            podman("build", *options, *told, str(ROOT), seconds=BUILD_SECONDS)
+        podman("image", "prune", "--all", "--force", "--filter", "until=168h")  # those of last week's checkouts
     return name
 
 
@@ -102,11 +106,15 @@ def root(image_name: str) -> Iterator[Path]:
         podman("image", "unmount", image_name)
 
 
-def _base() -> str:
-    """Return the base that the Dockerfile names, such as ``debian:trixie-slim``."""
-    found = re.search(r"^ARG BASE=(debian:\w+-slim)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+def _base_and_steps() -> tuple[str, str]:
+    """Return the base that the Dockerfile names, such as ``debian:trixie-slim``, and the file without its digest.
+
+    A base that is made here has another digest than the published one.
+    """
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    found = re.search(r"^FROM (debian:\w+-slim)(@sha256:[0-9a-f]{64})? AS ", text, re.MULTILINE)
     assert found is not None, "the base in the Dockerfile is no slim image of Debian, for which a stand-in is made here"
-    return found[1]
+    return found[1], text.replace(found[2] or "", "")
 
 
 def _ensure_base(name: str) -> None:

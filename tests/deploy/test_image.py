@@ -101,7 +101,7 @@ async def test_a_server_serves_and_says_goodbye(tmp_path: Path) -> None:
     variables = {"HOST": "127.0.0.1", "PORT": str(port), "JWT_SECRET": SECRET, "LIMITS": "off"}
     given = {f"STREAM_SERVER_{name}": value for name, value in variables.items()}
     with podman.container(podman.image(), **given) as name:
-        await eventually(lambda: _ready(server.address), seconds=40, what=podman.podman("logs", name))
+        await eventually(lambda: _ready(server.address), seconds=40, what="it serves")
         podman.podman("healthcheck", "run", name)
         assert podman.podman("exec", name, "sh", "-c", TRY_TO_WRITE).splitlines() == ["10001:10001", "/data", "/tmp"]
         async with Api(server) as api:

@@ -16,10 +16,12 @@ pytestmark = pytest.mark.extended
 
 NOT_OURS = (
     ".env", ".venv/bin/python", "data/jwt.secret", "demo/redis.log", "secrets/jwt_secret", "notes.md",
-    "build/lib/stream_server/gone.py", "dist/stream_server-0.0.1.tar.gz",
+    "build/lib/stream_server/gone.py", "dist/stream_server-0.0.1.tar.gz", "stream_server/hub/send_to_each.abi3.so",
     "stream_server/__pycache__/app.cpython-311.pyc", "tests/__pycache__/waiting.cpython-311.pyc",
 )  # fmt: skip
 """Files that lie about in a checkout in use."""
+
+COMPILED = "stream_server/hub/send_to_each.abi3.so"
 
 
 def test_a_checkout_in_use_elsewhere_gives_the_same_bytes(built: Built, tmp_path: Path) -> None:
@@ -52,7 +54,10 @@ def test_the_source_distribution_has_the_repository_and_the_wheel_the_packages(b
     assert names - generated == set(tracked())
     with zipfile.ZipFile(built.wheel) as wheel:
         inside = {one for one in wheel.namelist() if ".dist-info/" not in one}
-    assert inside == {one for one in tracked() if one.startswith(("filters/", "stream_server/"))}
+    ours = {one for one in tracked() if one.startswith(("filters/", "stream_server/")) and not one.endswith(".c")}
+    assert {name for name in inside if not name.endswith("/")} - {COMPILED} == ours
+    assert built.wheel.name.split("-", 4)[2:4] == (["cp311", "abi3"] if COMPILED in inside else ["py3", "none"])
+    assert "-linux_" not in built.wheel.name  # the package index refuses a wheel that does not say for which C library
 
 
 def test_the_metadata_are_valid_and_name_what_is_needed(built: Built) -> None:

@@ -46,7 +46,7 @@ def checkout(tmp_path: Path) -> Path:
     folder.mkdir()
     (tmp_path / "home").mkdir()
     shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "requirements.lock", "requirements-dev.lock"):
+    for name in ("pyproject.toml", "setup.py", "requirements.lock", "requirements-dev.lock"):
         shutil.copy(ROOT / name, folder)
     return folder
 

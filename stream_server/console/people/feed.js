@@ -6,12 +6,8 @@ import { explain } from "../forms.js";
 import { counted } from "./text.js";
 
 /**
- * @typedef {object} FeedOptions
- * @property {(before: string | null) => Promise<{items: any[], next: string | null}>} load
- * @property {(item: any) => Element} render
- * @property {string} empty     what to say if there is nothing
- * @property {string} label     the name of the list for screen readers
- * @property {[string, string]} [noun]  one and many, of items that are articles and may come live
+ * @typedef {{load: (before: string | null) => Promise<{items: any[], next: string | null}>, render: (item: any) => Element, empty: string, label: string, noun?: [string, string]}} FeedOptions
+ *   `empty`: what to say if there is nothing; `label`: the name of the list for screen readers; `noun`: one and many, of items that are articles and may come live
  */
 
 const MAX_SHOWN = 300;

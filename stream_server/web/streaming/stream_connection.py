@@ -58,9 +58,10 @@ class StreamConnection(asyncio.Protocol):
         """
         if self._borrower is not None:
             self._borrower.descriptor = NO_DESCRIPTOR
-        self._borrower, transport = borrower, self._transport
+        self._borrower, transport = None, self._transport
         if transport.is_closing():
             return
+        self._borrower = borrower
         high = self._high_water if borrower is None else 0
         transport.set_write_buffer_limits(high=high, low=int(high * LOW_WATER_SHARE))
         if borrower is not None and transport.get_extra_info("sslcontext") is None:

@@ -543,6 +543,31 @@ test("the answers to operations are no events", async () => {
   stream.close();
 });
 
+test("a loop ends with an error when the session does", async () => {
+  const store = memoryStore();
+  store.save({ token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() + 8e6 });
+  const { made, stream, client } = streaming({}, { token: undefined, store }, { onMessage: undefined });
+  const reading = stream[Symbol.asyncIterator]().next();
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  client.keep(null);
+  await assert.rejects(reading, { code: "signed_out", status: 401 });
+  assert.equal(stream.state.name, "closed");
+});
+
+test("a page hears that CORS may be why a server of another origin cannot be reached", async () => {
+  const nowhere = async () => { throw new TypeError("Failed to fetch"); };
+  globalThis.location = { origin: "http://page", href: "http://page/x" };
+  try {
+    const failure = (address) => new Client(address, { token: "a", fetch: nowhere }).request("GET", "/x").catch((error) => error.message);
+    assert.equal(await failure("http://host/below"), "http://host/below cannot be reached (or does not allow pages of http://page)");
+    assert.equal(await failure("http://page"), "http://page cannot be reached");
+    assert.equal(await failure(""), "the server cannot be reached");
+  } finally {
+    delete globalThis.location;
+  }
+});
+
 test("an error of the program's own functions is told as uncaught, and the stream goes on", async () => {
   const uncaught = [];
   process.prependListener("uncaughtException", (error) => uncaught.push(error.message));

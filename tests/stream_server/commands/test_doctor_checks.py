@@ -12,6 +12,7 @@ from stream_server.commands import doctor, doctor_redis
 from stream_server.commands import doctor_machine as machine
 from stream_server.commands.doctor_machine import CheckResult, CheckState
 from stream_server.config import config
+from stream_server.hub.group import leave_to_python
 from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.waiting import eventually
 
@@ -106,6 +107,15 @@ async def test_a_port_of_another_program_is_not_a_server_that_is_not_ready() -> 
         found = await doctor.run_checks(config.load({"port": port}, {}), f"http://127.0.0.1:{port}")
     assert outcome(found, "another program answers") is CheckState.ADVICE
     assert outcome(found, "Address already in use") is CheckState.BROKEN
+
+
+def test_the_language_of_the_fan_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "send_to_each", len)
+    assert machine.check_fan_out() == (CheckState.GOOD, "fan-out in C")
+    monkeypatch.setattr(machine, "send_to_each", leave_to_python)
+    found = machine.check_fan_out()
+    assert found.state is CheckState.ADVICE
+    assert found.sentence.startswith("fan-out in Python: ")
 
 
 def test_installed_filters_are_listed_and_a_broken_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

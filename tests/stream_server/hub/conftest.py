@@ -5,8 +5,18 @@ from dataclasses import replace
 
 import pytest
 
+from stream_server.hub import group
 from stream_server.hub.limits import HubLimits
 from tests.stream_server.hub.world import LIMITS, World
+
+
+@pytest.fixture(params=["C", pytest.param("Python", marks=pytest.mark.extended)])
+def each_loop_over_clients(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test with the loop in C, and with the loop in Python alone."""
+    if request.param == "Python":
+        monkeypatch.setattr(group, "send_to_each", group.leave_to_python)
+    elif group.send_to_each is group.leave_to_python:
+        pytest.skip("the loop in C is not built")
 
 
 async def _make_world(limits: HubLimits) -> AsyncIterator[World]:

@@ -20,6 +20,8 @@ from tests.stream_server.hub.world import LIMITS, World
 from tests.tiers import sample
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("each_loop_over_clients")
+
 BURST = 10_000
 
 PAGE = 512

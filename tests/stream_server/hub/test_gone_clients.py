@@ -60,6 +60,7 @@ def half_close(client: RawClient) -> None:
     client.socket.shutdown(socket.SHUT_WR)
 
 
+@pytest.mark.usefixtures("each_loop_over_clients")
 @pytest.mark.parametrize("leave", [RawClient.close, RawClient.reset, half_close])
 async def test_a_client_that_leaves_is_removed_at_once(leave: Leave) -> None:
     world = started_world(LIMITS)
@@ -95,6 +96,7 @@ async def test_a_live_client_that_stops_reading_is_dropped_after_heartbeat_and_w
     assert short.hub.counters.slow_demotions == 0
 
 
+@pytest.mark.usefixtures("each_loop_over_clients")
 async def test_a_client_that_reads_slowly_is_not_dropped(short: World) -> None:
     async with listening_hub(short, lambda: short.request(track="post")) as made:
         reads, _ = await made.connect(2)

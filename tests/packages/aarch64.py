@@ -18,13 +18,13 @@ from typing import IO, NamedTuple
 import pytest
 
 from tests.end_to_end.server import ROOT, Server
+from tests.packages.machines import UV
 from tests.preloaded.launcher import AnyProcess
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server-tests"
 """Folder for what is downloaded. It may be deleted at any time."""
 
 LOCK = ROOT / "requirements.lock"
-UV = ROOT / ".venv" / "bin" / "uv"
 
 PACKAGES = ("python3-minimal:arm64", "libpython3-stdlib:arm64", "libstdc++6:arm64", "dash:arm64")
 EMULATOR = "qemu-user-static"
@@ -71,7 +71,7 @@ class Machine(NamedTuple):
 class EmulatedServer(Server):
     """The server of the packages in ``app``, on ``machine``."""
 
-    START_SECONDS = 100
+    START_SECONDS = 240.0
 
     def __init__(self, folder: Path, machine: Machine, app: Path, *flags: str) -> None:
         super().__init__(folder, *flags)

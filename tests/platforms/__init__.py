@@ -1,1 +1,0 @@
-"""The built wheel on other platforms than that of the tests."""
