@@ -185,10 +185,16 @@ class Crowd:
         await asyncio.to_thread(self.measured.end)
         start = time.monotonic()
         await asyncio.to_thread(self.measured.start_again)
+        await self._all_workers()
         self.ledger.note("restart", "until it listens", time.monotonic() - start, "s")
+
+    async def _all_workers(self) -> None:
+        """Wait for all workers. The address is told as soon as the first of them listens."""
+        await self._seen(lambda seen: self.plan.workers in {1, seen.workers})
 
     async def _warm_up(self) -> Seen:
         """Connect and disconnect a few clients, so that what the server loads once does not count for each stream."""
+        await self._all_workers()
         await self.pen.open(0, min(FEW, self.plan.conns), RAMP_AT_ONCE)
         await self.pen.drop()
         return (await self._seen(lambda seen: seen.streams == 0))[0]

@@ -19,6 +19,7 @@ class Seen(NamedTuple):
     ``files`` leaves out Unix sockets, because the pool of Redis connections keeps those that a storm has opened.
     """
 
+    workers: float
     streams: float
     live: float
     tasks: float
@@ -35,8 +36,9 @@ def look(port: int, pid: int) -> Seen:
             rows[name] += float(value)
     pids = (pid, *descendants(pid))
     return Seen(
-        streams=rows["stream_server_streams"], live=rows["stream_server_streams_live"],
-        tasks=rows["stream_server_tasks"], ring_bytes=rows["stream_server_ring_bytes"],
+        workers=rows["stream_server_worker_up"], streams=rows["stream_server_streams"],
+        live=rows["stream_server_streams_live"], tasks=rows["stream_server_tasks"],
+        ring_bytes=rows["stream_server_ring_bytes"],
         files=sum(map(_files, pids)), memory_kib=sum(map(memory_kib, pids)),
     )  # fmt: skip
 

@@ -72,7 +72,7 @@ is kept for a day, and Redis shortens its file now and then.
 
 FLAGS = (
     "--heartbeat-seconds", "10", "--write-timeout-seconds", "5", "--log-max-bytes", "20000000", "--ring-bytes",
-    "4000000", "--redis-timeout-seconds", "3", "--client-buffer-bytes", "32768", "--retry-spread-seconds", "1",
+    "12000000", "--redis-timeout-seconds", "3", "--client-buffer-bytes", "32768", "--retry-spread-seconds", "1",
     "--timeline-max", "100",
 )  # fmt: skip
 """Options of the servers: small stores, which are full before half of the run, and short deadlines."""

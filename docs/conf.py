@@ -103,7 +103,7 @@ def follow_links_as_on_github(app: Sphinx, page: nodes.document) -> None:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Mend the pages: a policy forbids the scripts and styles in them, so each gets a file of its own."""
+    """Mend the pages: no script or style stands in one, as policies want it, and all can be read by keyboard."""
     if error:
         return
     folder = Path(app.outdir)

@@ -1,24 +1,13 @@
-"""The documentation as a site, as `make site` builds it, from a copy of the pages."""
+"""The documentation as a site, as `make site` builds it, from the pages in any folder."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.program import ROOT
 
-BUILD_SECONDS = 300
+BUILD_SECONDS = 200
 """The first build installs Sphinx, and an index may be slow."""
-
-
-def sources(folder: Path) -> None:
-    """Copy what git would clone into ``folder``, with the changes that are not committed yet."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).exists():  # else it is deleted, but not yet for git
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
 
 
 def build(target: Path, source: Path) -> "subprocess.CompletedProcess[str]":

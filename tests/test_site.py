@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.site import build, sources
+from tests.packages.built import copy_checkout
+from tests.site import build
 
 pytestmark = pytest.mark.extended
 
@@ -18,10 +19,10 @@ FAULTS = {
 """What is added to a page, and what the build must name beside the page."""
 
 
+@pytest.mark.timeout(240)  # it may install Sphinx first
 def test_a_link_to_nothing_fails_the_build(tmp_path: Path) -> None:
     """Each fault is told by its page, and what was built before stays."""
-    source, target = tmp_path / "source", tmp_path / "target"
-    sources(source)
+    source, target = copy_checkout(tmp_path / "source"), tmp_path / "target"
     target.mkdir()
     (target / "kept.html").touch()
     for name, (text, _) in FAULTS.items():

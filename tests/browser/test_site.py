@@ -13,8 +13,9 @@ from stream_server.web.http.static_files import SITE_POLICY
 from tests.browser import axe
 from tests.browser.windows import DESKTOP, PHONE, opened
 from tests.end_to_end.server import Server
+from tests.packages.built import copy_checkout
 from tests.program import ROOT
-from tests.site import build, sources
+from tests.site import build
 
 pytestmark = pytest.mark.extended
 
@@ -99,9 +100,8 @@ async def test_it_is_read_and_searched_where_it_is_installed(browser: Browser, p
     """The site of a fresh copy of the sources has no warning. Its pages need no other host, under a strict policy."""
     with serve(package, tmp_path / "without") as server:
         check_absence(server)
-    sources(tmp_path / "source")
     site = package / "stream_server" / "site"
-    built = build(site, tmp_path / "source")
+    built = build(site, copy_checkout(tmp_path / "source"))
     assert built.returncode == 0, built.stderr
     assert "WARNING" not in built.stderr
     with serve(package, tmp_path / "with") as server:

@@ -53,9 +53,9 @@ PHRASES = (
 
 ALL = ",".join(KINDS)
 
-MANNERS = ("lines", "lines, gzip", "events", "events, gzip", "socket", "poll", "slow", "silent", "reset", "vanished",
-           "half a head")  # fmt: skip
-"""What a visit is like. The last five are unkind: they read slowly or not at all, and leave without a word."""
+KIND = ("lines", "lines, gzip", "events", "events, gzip", "socket", "poll")
+UNKIND = ("slow", "silent", "reset", "vanished", "half a head")
+"""What a visit is like. A quarter is unkind: it reads slowly or not at all, and leaves without a word."""
 
 
 def filters_of(authors: list[str], readers: int) -> list[dict[str, str]]:
@@ -91,7 +91,8 @@ class Guest(Listener, Poller):
     async def run(self) -> None:
         """Visit again and again."""
         while True:
-            self._manner = self.chance.choice(MANNERS if self.cursor and not self.home else MANNERS[:6])
+            unkind = self.cursor and not self.home and self.chance.random() < 0.25
+            self._manner = self.chance.choice(UNKIND if unkind else KIND)
             if OWN in self.record.params and self._manner == "poll":
                 self._manner = "lines"  # the user's own stream is not for polls
             self._token = mint(self.record.uid, ttl=TOKEN_SECONDS)
