@@ -9,7 +9,7 @@ RUN apt-get update \
 FROM python AS build
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends binutils python3-pip python3-venv \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev python3-dev python3-pip python3-venv \
     && python3 -m venv --without-pip /opt/stream-server
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_PYTHON=/opt/stream-server
 WORKDIR /src
@@ -17,7 +17,7 @@ WORKDIR /src
 COPY requirements.lock ./
 RUN pip install --require-hashes --requirement requirements.lock \
     && find /opt/stream-server -name '*.so' -exec strip --strip-unneeded {} +
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY filters filters
 COPY stream_server stream_server
 # pip makes the bytecode as well, which a read-only system could not keep.

@@ -13,7 +13,6 @@ By the clock, the time would then be over after little work, while the log grows
 import asyncio
 import os
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -133,8 +132,8 @@ class IterationBudget:
 T = TypeVar("T")
 
 NICENESS = 5
-"""Niceness of the thread, see nice(2): the event loop gets a busy processor first. With a higher value the thread could
-be interrupted while it holds Python's lock, for which the event loop waits."""
+"""Niceness of the thread above that of the process, see nice(2): the event loop gets a busy processor first. With a
+higher value the thread could be interrupted while it holds Python's lock, for which the event loop waits."""
 
 CALLER_SHARE = 2
 """One caller may hold half of the queue, so that a single flood leaves room for the others."""
@@ -213,4 +212,4 @@ def _lower_priority() -> None:
     Does nothing outside Linux, where threads have no priorities.
     """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        os.nice(NICENESS)  # a number below that of the process would need a right

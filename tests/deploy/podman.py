@@ -87,6 +87,9 @@ def container(image_name: str, *command: str, **variables: str) -> Iterator[str]
     name = podman("run", *options, image_name, *command).strip()
     try:
         yield name
+    except AssertionError as error:
+        error.add_note(podman("logs", name)[-5000:])
+        raise
     finally:
         podman("rm", "--force", "--volumes", "--time", "0", name)
 

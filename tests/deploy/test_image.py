@@ -25,7 +25,7 @@ ABSENT = {"pip", "pip3", "setuptools", "ensurepip", "gcc", "as", "ld", "strip", 
 """Names that no file and no folder with a file has in the image: what builds, and what only tests need."""
 
 COMPILED = """
-import json, pathlib, sys, stream_server.__main__, stream_server.app, stream_server.commands.worker
+import json, pathlib, sys, stream_server.__main__, stream_server.app, stream_server.hub.send_to_each
 cached = [m.__spec__.cached for m in list(sys.modules.values()) if getattr(m, "__spec__", None) and m.__spec__.cached]
 print(json.dumps([len(cached), [path for path in cached if not pathlib.Path(path).exists()]]))
 """
