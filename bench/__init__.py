@@ -41,11 +41,11 @@ The yardsticks:
 
 The other commands load one process with many streams and check that each client receives what it should:
 
-    crowd.py         10,000 streams: ramp, hold, posts at several rates, a reconnect storm, a restart, the end
+    crowd.py         10,000 streams or more: ramp, hold, posts at several rates, a reconnect storm, a restart, the end
     mix.py           what each client of the crowd requests, and an oracle that knows what it must receive
-    herd.py          the crowd's clients, in one process; pen.py controls that process
+    herd.py          the crowd's clients in one process; pen.py controls these processes
     gauges.py        the server's own metrics, and its values in /proc
     ledger.py        figures and promises, as a table and as JSON
-    soak.py          twenty minutes of connects and disconnects, to see whether anything grows; guests.py has its
-                     clients, slope.py decides what counts as growth
+    soak.py          an hour of streams and faults, to see whether anything is lost or grows, with the clients and the
+                     oracle of tests/end_to_end/random_faults; slope.py decides what counts as growth
 """

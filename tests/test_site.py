@@ -19,6 +19,7 @@ FAULTS = {
 """What is added to a page, and what the build must name beside the page."""
 
 
+@pytest.mark.timeout(240)  # it may install Sphinx first
 def test_a_link_to_nothing_fails_the_build(tmp_path: Path) -> None:
     """Each fault is told by its page, and what was built before stays."""
     source, target = copy_checkout(tmp_path / "source"), tmp_path / "target"

@@ -14,7 +14,7 @@ from tests.clients import npm
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
 
 PAGE = f"""<!doctype html><title>npm</title>
 <script type="importmap">{{"imports": {{"{npm.NAME}": "/node_modules/{npm.NAME}/dist/client.js"}}}}</script>

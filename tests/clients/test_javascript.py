@@ -23,7 +23,7 @@ from tests.program import Program
 from tests.stream_server.client.test_with_server import PASSWORD, act
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
 
 UNIT_SECONDS = 60
 

@@ -43,6 +43,7 @@ def test_the_lock_file_has_hashes_and_no_address(folder: Path) -> None:
 
 
 @pytest.mark.extended
+@pytest.mark.timeout(npm.TEST_SECONDS)
 def test_it_packs_the_same_bytes_twice_and_may_be_published(tmp_path: Path) -> None:
     """The packed file has the console's client, its types and no more. A dry run publishes it without a network."""
     npm.own_node()

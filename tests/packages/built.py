@@ -41,7 +41,7 @@ def make_dist(source: Path, *options: str) -> Built:
     shutil.rmtree(source / "dist", ignore_errors=True)
     variables = {"SOURCE_DATE_EPOCH": SECONDS, "PATH": os.environ["PATH"], "HOME": str(Path.home())}
     command = ["make", "--old-file=env", "dist", f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
-    made = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=110)
+    made = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=200)
     assert made.returncode == 0, made.stderr
     return find_built(source)
 

@@ -23,7 +23,7 @@ def resolved(platform: str, extra: str, version: str, folder: Path) -> "subproce
     environ = Machine(folder, "").environ
     return subprocess.run(
         [*command, "--output-file", folder / "chosen.txt", ROOT / "pyproject.toml"],
-        cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=60,
+        cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=110,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def walk(
     """
     begun = time.monotonic()
     with _interrupted(machine, *start, name="server", cwd=cwd) as server:
-        server.until(lambda: "/v1/statuses" in server.out)
+        server.until(lambda: "/v1/statuses" in server.out, seconds=200)
         address, code = re.findall(r"Open this in a browser: (http://\S+)/#code=(\S+)", server.out)[0]
         token = json.loads(fetched(f"{address}/v1/sessions", json.dumps({"code": code}).encode()))["token"]
         heard = machine.done(client / "python", "-I", "-c", LISTEN, address, token, WORD)
@@ -90,7 +90,7 @@ def _interrupted(machine: Machine, *command: str | Path, name: str, cwd: Path | 
         try:
             yield program
             os.killpg(program.process.pid, signal.SIGINT)
-            program.process.wait(30)
+            program.process.wait(60)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(program.process.pid, signal.SIGKILL)
@@ -107,5 +107,5 @@ def fetched(url: str, body: bytes | None = None) -> str:
     """Return the answer to a request, which must succeed. With ``body`` it is a POST of JSON."""
     headers = {"Accept": "text/html, */*", "Content-Type": "application/json"}
     request = urllib.request.Request(url, body, headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return str(answer.read().decode())
