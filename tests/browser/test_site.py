@@ -19,6 +19,8 @@ from tests.site import build
 
 pytestmark = pytest.mark.extended
 
+expect.set_options(timeout=20_000)
+
 SITE = "/docs/site"
 
 LOOKS: tuple[dict[str, Any], ...] = (
@@ -95,7 +97,7 @@ async def read(browser: Browser, server: Server, site: Path, look: dict[str, Any
         assert window.failures == []
 
 
-@pytest.mark.timeout(240)  # it may install Sphinx first
+@pytest.mark.timeout(400)  # it may install Sphinx first
 async def test_it_is_read_and_searched_where_it_is_installed(browser: Browser, package: Path, tmp_path: Path) -> None:
     """The site of a fresh copy of the sources has no warning. Its pages need no other host, under a strict policy."""
     with serve(package, tmp_path / "without") as server:

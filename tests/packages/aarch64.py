@@ -82,6 +82,7 @@ class EmulatedServer(Server):
         """Start the server. Its folder of temporary files is its own."""
         env |= {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": "/opt/app:/opt/site"}
         env |= {"TMPDIR": "/tmp", "HOME": "/tmp"}
+        env["PYTHONDONTWRITEBYTECODE"] = ""  # so that only the first run compiles the packages
         arguments = ["-m", self.module, "serve", "--port", "0", "--data-dir", "/srv/data", *self.flags]
         command = self.machine.command(self.app, self.folder, *arguments)
         return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)

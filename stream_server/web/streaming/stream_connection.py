@@ -85,6 +85,10 @@ class StreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Ignore what the client sends: a client has nothing to send on an open stream."""
 
+    def eof_received(self) -> None:
+        """Take the descriptor back. The transport closes itself then, and drops what is written to it from now on."""
+        self.lend_descriptor(None)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Raise an error in the task that waits in ``wait_writable``, if any. Call ``on_lost`` once."""
         self.lend_descriptor(None)

@@ -170,6 +170,39 @@ def test_a_descriptor_is_taken_back_before_it_is_closed(loop: Loop, end: str) ->
     run(loop, work())
 
 
+class LateWriter(StreamConnection):
+    """A connection to which a batch is written twice after the client's end of file, before it is lost."""
+
+    client: Borrower
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        send([self.client], b"x" * LARGE)  # more than the kernel takes
+        self.client.read()
+        send([self.client], b"next")
+        self.client.read()
+        super().connection_lost(exc)
+
+
+@in_c
+@both_loops
+def test_no_message_follows_a_part_of_another_after_the_end_of_file(loop: Loop) -> None:
+    """The transport drops the rest of a message then, so the descriptor must not send the next one."""
+
+    async def work() -> None:
+        client = await Borrower.open(LateWriter)
+        cast(LateWriter, client.connection).client = client
+        client.hand_over()
+        client.connection.lend_descriptor(client)
+        lost = asyncio.Event()
+        client.connection.on_lost = lost.set
+        client.far.shutdown(socket.SHUT_WR)
+        await lost.wait()
+        assert b"next" not in client.received
+        client.end()
+
+    run(loop, work())
+
+
 @in_c
 @both_loops
 @pytest.mark.parametrize("seed", seeds(20, first_tier=2, second_tier=4))
