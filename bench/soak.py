@@ -205,7 +205,7 @@ class Soak:
 
     def _memory_of_the_other(self) -> int:
         process = self.other.process
-        with suppress(OSError):  # it ends just now
+        with suppress(OSError, KeyError):  # it ends just now, and a process that has ended has no memory
             return sum(map(memory_kib, descendants(process.pid))) if process else 0
         return 0
 
