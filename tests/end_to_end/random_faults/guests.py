@@ -11,6 +11,7 @@ import struct
 import time
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar
 
@@ -21,7 +22,7 @@ from websockets.exceptions import WebSocketException
 from tests.end_to_end.api import mint
 from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.random_faults.clients import EXPECTED, Listener, Poller
-from tests.end_to_end.random_faults.ledger import KINDS
+from tests.end_to_end.random_faults.ledger import KINDS, Ledger
 from tests.end_to_end.random_faults.oracle import OWN, Record
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.writer import Writer
@@ -37,6 +38,9 @@ TOKEN_SECONDS = 3600.0
 
 ADDRESSES = 5000
 """Addresses from which the visits come."""
+
+FRIENDS = 4
+"""Users whom an author follows and unfollows. They are few, so that the number of follows soon does not grow."""
 
 KEPT = 100
 """Statuses of an author. As many of all authors are there at a time."""
@@ -170,6 +174,10 @@ class Author(Writer):
     seconds = 1.0
     _next_at = 0.0
     _number = 0
+
+    def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
+        super().__init__(site, ledger, people, which, seed)
+        self._others = self._others[:FRIENDS]
 
     async def _rest(self) -> None:
         """Keep the pace, and wait for no time that was missed."""
