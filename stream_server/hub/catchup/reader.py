@@ -238,7 +238,7 @@ class CatchUpReader:
         head = get_end()
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
-            return CatchUpPage([], head, _gap_before(position, head, is_contiguous=False))
+            return self._match_entries(client, [], position, _gap_before(position, head, is_contiguous=False), head)
         if entries[-1].position.n > self._ring.head.n:
             # Number above the hub's head, but id not: the log lost the head and grew again, with the clock set back. A
             # client that went on would be ahead of its hub, which would take it for lost and set it back, repeatedly.

@@ -1,9 +1,11 @@
 """Gaps: a log that was trimmed, or that lost its end."""
 
+import json
 from typing import Any
 
 import pytest
 
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC
 from stream_server.hub.messages import Gap
@@ -134,6 +136,24 @@ async def test_a_delete_after_a_gap_is_sent_to_the_users_own_stream(without_ring
     _, socket = without_ring.open_user_stream("1", start)
     await without_ring.until_live()
     await eventually(lambda: socket.kinds() == ["hello", "gap", "delete"], what=str(socket.messages()))
+
+
+async def test_a_delete_after_a_gap_up_to_the_head_is_sent_to_the_users_own_stream(without_ring: World) -> None:
+    """All that is left of the log is an entry that the hub has not received yet."""
+    without_ring.graphs["1"] = Graph(following={"7": 1})
+    start = without_ring.post("first", "7").position
+    lost = without_ring.post("lost", "7")
+    head = without_ring.hub.head
+    place = Position(head.ms + 1, 0, head.n + 1)
+    body = {"wire": {"status": {"id": str(place.status_number), "uid": "7", "message": "newest"}}}
+    newest = Entry(place, "post", PUBLIC_AUDIENCE, json.dumps(body).encode())
+    without_ring.log.entries.append(newest)
+    without_ring.log.floor_n = head.n
+    _, socket = without_ring.open_user_stream("1", start)
+    await without_ring.until_live()
+    without_ring.hub.publish(newest, is_last=True)
+    without_ring.delete(lost)
+    await eventually(lambda: socket.kinds() == ["hello", "gap", "post", "delete"], what=str(socket.messages()))
 
 
 async def test_a_gap_ends_a_poll_of_follow_me_with_resync(without_ring: World) -> None:
