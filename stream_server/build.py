@@ -23,7 +23,7 @@ def full_version() -> str:
 def digest_of(root: Path) -> str:
     """Return eight hexadecimal digits that depend on each file of code in the packages below ``root``.
 
-    The documentation, which may be installed beside the code, is none.
+    The files of the documentation, which may be installed beside the code, do not count.
     """
     digest = sha256()
     for package in PACKAGES:

@@ -41,7 +41,7 @@ IGNORED_TAGS = frozenset({"ia", "ie", "io", "jbo", "la", "vo"})
 """Constructed or dead languages. The model takes short texts in other languages for these."""
 
 TAGS = MappingProxyType({"als": "gsw"} | RENAMED)
-"""The BCP 47 tags of the model's labels that are none, or were replaced: it calls languages as Wikipedia does."""
+"""BCP 47 tags by those labels of the model that are not such a tag, or an old one. It uses the names of Wikipedia."""
 
 _WORD = re.compile(rf"[^\W\d_][{WORD_CHARACTERS}]*")
 

@@ -13,6 +13,7 @@ from playwright.async_api import Page
 from tests.clients import npm
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
+from tests.made_once import once, shared_folder
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
 
@@ -40,7 +41,7 @@ class Files(SimpleHTTPRequestHandler):
 def page_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the installed package and the page, and yield the page's origin."""
     npm.own_node()
-    installed = npm.once(npm.shared_folder(tmp_path_factory), "npm-installed", npm.install)
+    installed = once(shared_folder(tmp_path_factory), "npm-installed", npm.install)
     folder: Path = tmp_path_factory.mktemp("page")
     (folder / "node_modules").symlink_to(installed / "node_modules")
     (folder / "index.html").write_text(PAGE, encoding="utf-8")

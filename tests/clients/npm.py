@@ -4,12 +4,11 @@ What the network brings is kept outside of the checkout, under the hash of its l
 machine.
 """
 
-import fcntl
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import pytest
 
 from tests.browser.chromium import REQUIRED
 from tests.clients.venvs import PROGRAMS, environment
+from tests.made_once import CACHE, once
 from tests.program import ROOT
 
 PACKAGE = ROOT / "clients" / "javascript"
@@ -26,8 +26,6 @@ NAME = "stream-server-client"
 
 TOOLS = Path(__file__).parent / "locks" / "npm"
 """The folder with the lock file of what the tests use: versions of Node, sockets, types."""
-
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server-tests"
 
 MIN_NODE = 20
 
@@ -87,20 +85,6 @@ def modules(folder: Path) -> Path:
     return once(CACHE, f"npm-{key}", install)
 
 
-def once(root: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """Return the folder ``name`` in ``root``, which ``make`` fills if no process of the machine has done it before."""
-    root.mkdir(parents=True, exist_ok=True)
-    folder, half = root / name, root / f"{name}.half"
-    with (root / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            shutil.rmtree(half, ignore_errors=True)
-            half.mkdir()
-            make(half)
-            half.rename(folder)
-    return folder
-
-
 def npm(folder: Path, *arguments: object, variables: Mapping[str, str] | None = None) -> str:
     """Run npm in ``folder`` and return its output. Raises CalledProcessError if it fails."""
     kept = {name: value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
@@ -137,12 +121,6 @@ def install(folder: Path) -> None:
     npm(folder, "install", "--offline", packed)
     for program in PROGRAMS.glob("client_js*"):
         shutil.copy(program, folder)
-
-
-def shared_folder(factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that the processes of this run share."""
-    base = factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
 def _missing(what: str) -> None:

@@ -19,6 +19,7 @@ from tests.clients import npm
 from tests.clients.venvs import environment
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server, restartable
+from tests.made_once import once, shared_folder
 from tests.program import Program
 from tests.stream_server.client.test_with_server import PASSWORD, act
 from tests.waiting import eventually
@@ -36,7 +37,7 @@ SHORT_TOKENS = ("--token-ttl-seconds", "8", "--heartbeat-seconds", "0.2")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the installed package and the programs."""
     npm.own_node()
-    return npm.once(npm.shared_folder(tmp_path_factory), "npm-installed", npm.install)
+    return once(shared_folder(tmp_path_factory), "npm-installed", npm.install)
 
 
 @pytest.fixture

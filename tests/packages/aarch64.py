@@ -4,9 +4,7 @@ It runs without root, in a namespace with its own list of binary formats (``binf
 machine's list stays as it is, and nothing is left after the end of the process.
 """
 
-import fcntl
 import hashlib
-import os
 import platform
 import shutil
 import subprocess
@@ -18,11 +16,9 @@ from typing import IO, NamedTuple
 import pytest
 
 from tests.end_to_end.server import ROOT, Server
+from tests.made_once import CACHE, once
 from tests.packages.machines import UV
 from tests.preloaded.launcher import AnyProcess
-
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server-tests"
-"""Folder for what is downloaded. It may be deleted at any time."""
 
 LOCK = ROOT / "requirements.lock"
 
@@ -161,14 +157,4 @@ def _run(command: Sequence[str]) -> None:
 
 def _cached(name: str, made_from: str, make: Callable[[Path], None]) -> Path:
     """Return a folder that ``make`` has filled, once for all runs of the tests on this machine."""
-    folder = CACHE / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:16]}"
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            part = folder.with_suffix(".part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
-            make(part)
-            part.rename(folder)
-    return folder
+    return once(CACHE, f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:16]}", make)

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
 
 NOT_OURS = (
     ".env", ".venv/bin/python", "data/jwt.secret", "demo/redis.log", "secrets/jwt_secret", "notes.md",
+    "deploy/compose/secrets/jwt_secret", "deploy/compose/.env",
     "build/lib/stream_server/gone.py", "dist/stream_server-0.0.1.tar.gz", "stream_server/hub/send_to_each.abi3.so",
     "stream_server/__pycache__/app.cpython-311.pyc", "tests/__pycache__/waiting.cpython-311.pyc",
 )  # fmt: skip
