@@ -35,8 +35,8 @@ MAX_PAIRS = 200
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _CARRIAGE_RETURN = re.compile(r"(?:%0[Dd]|\r)(?:%0[Aa]|\n)?")
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
-_SECRET_PATTERN = re.compile("token|ticket|(?:^|&)[^=&]*%")
-"""Finds a query that may have a token or a ticket. An escape may hide the name of a parameter: `t%69cket`."""
+_ONCE_PATTERN = re.compile("token|ticket|since|cursor|lastEventId|(?:^|&)[^=&]*%")
+"""Finds a query that comes once, or may: with a secret or a place on the log. An escape may hide a name: `t%69cket`."""
 
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
@@ -55,13 +55,14 @@ class Query(NamedTuple):
 def query_of(request: web.Request) -> Query:
     """Return the query of a request. Raises BadRequest for non-UTF-8 or over 200 pairs.
 
-    The query is parsed once for a request, although several checks of a stream read it. A returning client sends the
-    same short query again, so the last ones are kept. Those with a token or a ticket are not: no memory keeps secrets.
+    The query is parsed once for a request, although several checks of a stream read it. Clients send the same short
+    queries again, so the last ones are kept. Those with a token or a ticket are not: no memory keeps secrets. Nor are
+    those with a place on the log, which would drive the others out when many clients return.
     """
     if _QUERY in request:
         return request[_QUERY]
     text = request.rel_url.raw_query_string
-    is_kept = len(text) <= MAX_KEPT_QUERY_CHARS and _SECRET_PATTERN.search(text) is None
+    is_kept = len(text) <= MAX_KEPT_QUERY_CHARS and _ONCE_PATTERN.search(text) is None
     query = request[_QUERY] = _parse_again(text) if is_kept else _parse(text)
     return query
 
