@@ -28,7 +28,7 @@ const MAX_WAITING = 1000; // events that an iterator holds; with more, its strea
 
 const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error", "token"]);
 /** @param {Message} message @returns {message is StreamEvent} */
-const isOfEvent = (message) => !CONTROL_KINDS.has(message.kind);
+const isOfEvent = (message) => "cursor" in message && !CONTROL_KINDS.has(message.kind); // a later server may send more kinds
 const TEMPORARY_CODES = new Set(["rate_limited", "unavailable", "outcome_unknown"]); // of a refused operation
 const TOKEN_ID = "token"; // of the operation that brings a new token; updates have numbers
 

@@ -530,12 +530,13 @@ test("an iterator that waits can be left, and two of them share the events", asy
   assert.deepEqual([stream.state.name, made[0].closed], ["closed", true]);
 });
 
-test("the answers to operations are no events", async () => {
+test("the answers to operations are no events, and neither is a message without a place", async () => {
   const { made, stream } = streaming({}, {}, { onMessage: undefined });
   await until(() => made.length === 1);
   made[0].say({ kind: "hello", cursor: "c", connection: "x" });
   for (const cursor of ["c1", "c2"]) {
     made[0].say({ kind: "token", id: "token", expires: NOW() });
+    made[0].say({ kind: "of a later version" });
     made[0].say({ kind: "post", cursor, status: {} });
   }
   const [one, other] = [stream[Symbol.asyncIterator](), stream[Symbol.asyncIterator]()];
