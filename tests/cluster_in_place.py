@@ -30,6 +30,7 @@ LEFT_OUT = {
     "test_retention.py::test_a_long_log_is_trimmed_in_slices": COUNTS,
     "test_retention.py::test_a_full_redis": COUNTS,
     "test_page_costs.py": COUNTS,
+    "test_event_log.py::test_a_look_up_below": COUNTS,
     "test_step_timelines.py": OWN_STEP,
     "test_crashes.py::test_a_write_that_changes_all_timelines_itself": OWN_STEP,
     "test_away_servers.py": "has servers of its own in place of the nodes of a cluster",
