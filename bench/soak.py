@@ -269,7 +269,7 @@ class Soak:
 
     @property
     def wrong(self) -> list[str]:
-        """What was wrong with the log or with the messages of a client."""
+        """The complaints of the judge: each error of the log, or of the messages of a client."""
         return self.judge.found + [wrong for guest in self.guests for wrong in guest.wrong]
 
     @property

@@ -127,7 +127,7 @@ NO_DESCRIPTOR = -1
 
 
 class Outlet:
-    """What each delivery uses of a client's socket. As the first attributes they share a cache line.
+    """The part of a client that each delivery uses of its socket. Its attributes come first, to share a cache line.
 
     Attributes:
         write: Hands bytes to the transport. Never waits.

@@ -79,7 +79,7 @@ class ServerIndex(msgspec.Struct):
 
 
 class SiteQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the pages of the documentation put into their addresses, for their scripts and for caches of browsers."""
+    """The query of a page of the documentation. The page's scripts read it, or browsers' caches need it."""
 
     q: str = ""
     check_keywords: str = ""
