@@ -78,7 +78,7 @@ async def test_a_client_that_nobody_closes_closes_itself() -> None:
     async with scripted(*answers) as script:
         script.hold_path = "/v1/stream"
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-X", "dev", "-c", FORGETFUL, script.url, cwd=ROOT, stdout=PIPE, stderr=PIPE
+            sys.executable, "-W", "default", "-c", FORGETFUL, script.url, cwd=ROOT, stdout=PIPE, stderr=PIPE
         )
         said = await asyncio.wait_for(process.communicate(), 20)
     assert (process.returncode, said) == (0, (b"1700000000000-0.1\n", b""))
