@@ -11,6 +11,9 @@ from tests.end_to_end.server import ROOT
 SECONDS = "1790000000"
 """SOURCE_DATE_EPOCH of the builds: any time."""
 
+REPOSITORY = "https://example.org/owner/name"
+"""The web address of the repository, which a build by the workflow of a release has."""
+
 
 class Built(NamedTuple):
     """The packages, and the copy of the checkout from which they were built."""
@@ -39,7 +42,8 @@ def copy_checkout(folder: Path) -> Path:
 def make_dist(source: Path, *options: str) -> Built:
     """Build the packages of a copy in its folder ``dist``. ``options`` are further ones of the builder."""
     shutil.rmtree(source / "dist", ignore_errors=True)
-    variables = {"SOURCE_DATE_EPOCH": SECONDS, "PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    variables = {"SOURCE_DATE_EPOCH": SECONDS, "REPOSITORY": REPOSITORY}
+    variables |= {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
     command = ["make", "--old-file=env", "dist", f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
     made = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=200)
     assert made.returncode == 0, made.stderr
