@@ -1,6 +1,6 @@
 """The tables of `docs/capacity.md`: the unit costs of one run, and what follows from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -151,7 +151,7 @@ def _lasting(deed: Deed) -> float:
     return sum(size for name, size in deed.families.items() if name not in FADING)
 
 
-def _fields(first: str, columns: dict[str, str], rows: dict[str, Deed] | dict[str, object]) -> str:
+def _fields(first: str, columns: dict[str, str], rows: Mapping[str, object]) -> str:
     def cell(row: object, path: str) -> str:
         value = float(attrgetter(path)(row))
         whole = abs(value) >= 30 or path in {"commands", "entries"}

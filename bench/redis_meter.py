@@ -71,8 +71,9 @@ class RedisMeter:
                 for name in names:
                     commands.memory_usage(name, samples=0)
                 for name, size in zip(names, commands.execute(), strict=True):
-                    found[family_of(name.decode())] += size or 0
-                    count[family_of(name.decode())] += 1
+                    family = family_of(name if isinstance(name, str) else name.decode())
+                    found[family] += size or 0
+                    count[family] += 1
             if cursor == 0:
                 return found, count
 

@@ -48,7 +48,7 @@ AUTHORS = 40
 READERS = 6
 """Users who listen and write nothing. Each follows two authors."""
 
-STREAMS_PER_USER = "300"
+STREAMS_PER_USER = "150"
 """Limit of a user's streams: more than are open. The streams of killed processes are forgotten when it is reached."""
 
 JUDGED_SECONDS = 480.0

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bench.clients import Clients, Figures
-from bench.lineup import Running, stream_request
+from bench.lineup import Kind, Running, stream_request
 from bench.native import compiled
 from bench.poster import Connection, steadily
 from bench.process import cpu_seconds, end
@@ -94,7 +94,7 @@ class StreamMeter:
             head = "GET /v1/stream/user\tAccept: text/event-stream\tAuthorization: Bearer "
             return [head + token for token in self._site.tokens(people, "stream read")]
         token = site.token(site.admin, "stream firehose")
-        chosen = "firehose" if kind == "firehose" else "tracks"
+        chosen: Kind = "firehose" if kind == "firehose" else "tracks"
         return [stream_request("/v1/stream", chosen, number, token) for number in range(self._count)]
 
     @asynccontextmanager

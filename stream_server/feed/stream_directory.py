@@ -7,6 +7,7 @@ goes through the log, so it arrives even if that process is disconnected from Re
 import asyncio
 import logging
 import secrets
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -41,7 +42,7 @@ RENEW_SECONDS = 10.0
 """Interval in seconds at which the process renews its lease."""
 
 REPEAT_SECONDS = 3600.0
-"""Interval in seconds at which all streams are recorded again, in case Redis has lost them."""
+"""Interval in seconds at which all streams are recorded again, in case Redis has lost them or keeps dead ones."""
 
 ANSWER_SECONDS = 0.5
 """Longest time in seconds to wait for the other processes when a user lists streams."""
@@ -129,7 +130,8 @@ class StreamDirectory:
         now = time.monotonic()
         if now >= self._next_lease:
             await self._renew_lease(now)
-        if now >= self._next_repeat:
+        is_repeat = now >= self._next_repeat
+        if is_repeat:
             for client in self._hub.registry.list_clients():
                 if not client.is_poll:
                     self._changed.setdefault(client.connection_id, client)
@@ -137,7 +139,8 @@ class StreamDirectory:
         has_failed = False
         changes = list(self._changed.items())
         for start in range(0, len(changes), MAX_RECORDED_AT_ONCE):
-            has_failed |= not await self._record_some(changes[start : start + MAX_RECORDED_AT_ONCE])
+            some = changes[start : start + MAX_RECORDED_AT_ONCE]
+            has_failed |= not await self._record_some(some, is_repeat=is_repeat)
         if self._has_failed and not has_failed:
             self._next_repeat = 0.0  # the server that was away may have come back without its data
         if has_failed:
@@ -164,7 +167,7 @@ class StreamDirectory:
         if not was_alive:
             self._next_repeat = now  # the others may have forgotten the streams of this process
 
-    async def _record_some(self, changes: list[tuple[str, Client | OpenStream]]) -> bool:
+    async def _record_some(self, changes: list[tuple[str, Client | OpenStream]], *, is_repeat: bool) -> bool:
         """Record some opened and closed streams in Redis, and keep those that failed. Return whether none failed."""
         opened = [self._row(change) for _, change in changes if isinstance(change, Client)]
         closed = [change for _, change in changes if isinstance(change, OpenStream)]
@@ -173,7 +176,7 @@ class StreamDirectory:
         for connection, change in changes:
             if connection not in failed and self._changed.get(connection) is change:
                 del self._changed[connection]
-        await self._close_surplus(recorded.counts)
+        await self._close_surplus(recorded.counts, is_repeat=is_repeat)
         return not recorded.failed_users
 
     def _row(self, client: Client) -> OpenStream:
@@ -198,11 +201,15 @@ class StreamDirectory:
         client.disconnect(reasons.TOO_MANY_STREAMS)
         self.on_too_many()
 
-    async def _close_surplus(self, counts: dict[str, int]) -> None:
-        """Close the oldest streams of users who have too many over all processes."""
-        maximum = self._streams_per_user()
+    async def _close_surplus(self, counts: dict[str, int], *, is_repeat: bool) -> None:
+        """Close the oldest streams of users who have too many over all processes.
+
+        Reading a user's streams forgets those of dead processes. A repeat reads all that may have some, because a user
+        with few streams, or without a limit, would keep the dead ones for as long as others are opened.
+        """
+        maximum = self._streams_per_user() or sys.maxsize
         for uid, count in counts.items():
-            if maximum and count > maximum:
+            if count > maximum or (is_repeat and count > self._hub.registry.count_of(uid)):
                 found = await self._streams.list_streams(uid, self._hub.now_ms())
                 for one in found[: max(0, len(found) - maximum)]:
                     if one.process != self.process:  # this process has closed its own already, or does so now
