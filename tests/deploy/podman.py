@@ -21,8 +21,9 @@ from typing import Any
 
 from tests import needed
 from tests.end_to_end.server import ROOT
+from tests.made_once import CACHE
 
-FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server" / "containers"
+FOLDER = CACHE / "containers"
 
 PROGRAMS = ("podman", "runc", "debootstrap")
 
