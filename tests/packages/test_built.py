@@ -77,6 +77,8 @@ def test_the_metadata_are_valid_and_name_what_is_needed(built: Built) -> None:
     check_description(told.description, project["version"])
     assert (told.license_expression, told.license_files) == ("MIT", ["LICENSE"])
     assert [str(one) for one in told.requires_python or ()] == [">=3.11"]
+    in_use = "No production use is known" not in (ROOT / "docs" / "guide" / "fit.md").read_text(encoding="utf-8")
+    assert ("Development Status :: 5 - Production/Stable" in (told.classifiers or ())) == in_use
     alone = [one.name for one in told.requires_dist or () if one.marker is None]
     assert alone == ["aiohttp", "msgspec"]
     assert sorted(told.provides_extra or ()) == sorted(project["optional-dependencies"])
