@@ -85,14 +85,20 @@ class Machine(NamedTuple):
         return ended.stdout
 
     def environment(self, name: str) -> Path:
-        """Make an environment without packages, and return its folder of programs."""
-        self.done(self.python, "-m", "venv", *([] if self.is_fresh else ["--without-pip"]), self.folder / name)
+        """Make an environment, and return its folder of programs. Only the first one on the fresh machine has pip."""
+        needs_pip = self.is_fresh and self.pip is None
+        self.done(self.python, "-m", "venv", *([] if needs_pip else ["--without-pip"]), self.folder / name)
         return self.folder / name / "bin"
+
+    @property
+    def pip(self) -> Path | None:
+        """The pip of the folder."""
+        return next(self.folder.glob("*/bin/pip"), None)
 
     def install(self, programs: Path, what: str) -> None:
         """Install a package, as a requirement names it: on the fresh machine by pip, here by uv in less time."""
-        if self.is_fresh:
-            self.done(programs / "pip", "install", "--quiet", what)
+        if self.pip:
+            self.done(self.pip, "--python", programs / "python", "install", "--quiet", what)
         else:
             self.done(UV, "pip", "install", "--quiet", "--python", programs / "python", what)
 

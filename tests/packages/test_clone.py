@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.packages.built import copy_checkout
-from tests.packages.machines import Machine
+from tests.packages.machines import VERSIONS, Machine
 from tests.packages.walk import WORD, walk
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index"), pytest.mark.timeout(400)]
@@ -18,8 +18,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_make_leads_to_the_first_stream_and_runs_tests(fresh: Machine, checkout: Path) -> None:
+    """Tests run on the oldest and the newest Python."""
     clone = Path(shutil.copytree(checkout, fresh.folder / "clone"))
-    made = f"PYTHON={fresh.python}"
+    made, one_file = f"PYTHON={fresh.python}", "ARGS=tests/filters/test_sample.py"
     walked = walk(fresh, "make", "run", made, "ARGS=--port 0", client=clone / ".venv" / "bin", cwd=clone)
     assert walked.heard == f"ada a first {WORD}\n"
-    assert " passed in " in fresh.done("make", "test", made, "JOBS=0", "ARGS=tests/filters/test_sample.py", cwd=clone)
+    if fresh.python.endswith((VERSIONS[0], VERSIONS[-1])):
+        assert " passed in " in fresh.done("make", "test", made, "JOBS=0", one_file, cwd=clone)
