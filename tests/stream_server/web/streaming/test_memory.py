@@ -33,10 +33,10 @@ OURS = (
 
 COUNT = 5
 
-UPGRADE = "\r\n".join((
-    "", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-))  # fmt: skip
+UPGRADE = (
+    "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13"
+    "\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+)
 
 ASKED = [
     *(f"GET {path} HTTP/1.1" for path in (
