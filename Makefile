@@ -44,7 +44,8 @@ dist: env ## build the source distribution and, from it, the wheel; PURE_PYTHON=
 	@umask 022 && export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
 	$(VENV)/uv build --quiet --offline --no-build-isolation --python $(VENV)/python --out-dir dist $(ARGS) && \
 	for wheel in dist/*-linux_*.whl; do \
-		[ ! -e "$$wheel" ] || { PATH=$(VENV):$$PATH auditwheel repair --wheel-dir dist "$$wheel" && rm "$$wheel"; }; \
+		[ ! -e "$$wheel" ] || { PATH=$(VENV):$$PATH auditwheel repair --wheel-dir dist "$$wheel" && rm "$$wheel"; } || \
+			{ echo "without a C compiler, set PURE_PYTHON=1" >&2; exit 1; }; \
 	done
 
 lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to the newest

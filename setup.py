@@ -1,14 +1,17 @@
-"""What pyproject.toml cannot say of the loop in C and of the source distribution.
+"""What pyproject.toml cannot say of the loop in C, of the source distribution and of its description.
 
 The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the
 limited API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes
-wherever and whenever it is built.
+wherever and whenever it is built. If ``REPOSITORY`` is the web address of the repository, the links of the description
+lead to its tag of this version, because relative ones lead nowhere on the page of a package index.
 """
 
 import gzip
 import os
+import re
 import tarfile
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +51,22 @@ class Sdist(sdist):
         return str(path)
 
 
+def description() -> str:
+    """Return the README. With ``REPOSITORY``, its relative links are absolute."""
+    text, repository = Path("README.md").read_text(encoding="utf-8"), os.environ.get("REPOSITORY")
+    if not repository:
+        return text
+    version = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+    def absolute(link: re.Match[str]) -> str:
+        return f"{link[0]}{repository}/{'raw' if link[0][0] == '!' else 'blob'}/v{version}/"
+
+    return re.sub(r"!?\[[^]]*\]\((?!https?:|#)", absolute, text)
+
+
 setup(
+    long_description=description(),
+    long_description_content_type="text/markdown",
     cmdclass={"sdist": Sdist},
     ext_modules=[] if os.environ.get("PURE_PYTHON") else [LOOP],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},

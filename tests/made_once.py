@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server-tests"
-"""Folder for what is downloaded, for all checkouts of the machine. It may be deleted at any time."""
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server"
+"""Folder of downloads for all checkouts of the machine, as in `.ci/root.sh`. It may be deleted at any time."""
 
 
 def once(root: Path, name: str, make: Callable[[Path], object]) -> Path:

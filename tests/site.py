@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.needed import need_index
 from tests.program import ROOT
 
 BUILD_SECONDS = 200
@@ -13,4 +14,7 @@ BUILD_SECONDS = 200
 def build(target: Path, source: Path) -> "subprocess.CompletedProcess[str]":
     """Build the site of the pages in ``source`` into ``target``."""
     command = (sys.executable, ROOT / ".ci" / "docs_site.py", target, source)
-    return subprocess.run(command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    built = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    if not (ROOT / ".venv" / "sphinx" / ".stamp").exists():
+        need_index()
+    return built

@@ -1,7 +1,8 @@
 """The health check of the image. The exit code is 0 if the container is well, else 1, with a sentence that says why.
 
 A server is asked whether it is alive, not whether it is ready: a server that waits for its Redis must not be restarted
-for it. A job worker has no port to ask. It is well as long as it runs.
+for it. The port is that of ``STREAM_SERVER_PORT``, not of a flag or a file. A job worker has no port to ask. It is well
+as long as it runs.
 """
 
 import http.client

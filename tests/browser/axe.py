@@ -2,24 +2,17 @@
 
 import base64
 import hashlib
-import os
-import shutil
-import subprocess
 import tarfile
 from typing import Any
 
-import pytest
 from playwright.async_api import Page
 
-from tests.browser.chromium import REQUIRED
+from tests.clients import npm
 from tests.program import ROOT
 
 VERSION = "4.14.1"
 SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 FOLDER = ROOT / ".venv" / "clients" / "axe-core"
-FETCH_SECONDS = 120
-
-ADVICE = "there is no npm on PATH to fetch axe-core"
 
 RUN = "() => axe.run(document, {resultTypes: ['violations']})"
 """All rules of axe-core with their defaults."""
@@ -35,12 +28,7 @@ def source() -> str:
 
 
 def _fetch() -> bytes:
-    npm = shutil.which("npm")
-    if npm is None:
-        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(ADVICE)
-    command = [npm, "pack", "--silent", f"axe-core@{VERSION}"]
-    made = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
-    assert made.returncode == 0, made.stderr
+    npm.download(FOLDER, "pack", f"axe-core@{VERSION}")
     package = FOLDER / f"axe-core-{VERSION}.tgz"
     assert base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode() == SHA512
     with tarfile.open(package) as archive:

@@ -5,13 +5,11 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 from playwright.async_api import Browser, async_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from tests.needed import BROWSER, missing
 
-REQUIRED = "BROWSER_REQUIRED"
-"""Set to 1, it makes the absence of a browser a failure, as in CI."""
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 ADVICE = "there is no Chromium on PATH: `apt-get install chromium`, or let CHROMIUM name the program"
 
@@ -27,7 +25,7 @@ def program() -> str:
     named = os.environ.get("CHROMIUM", "")
     found = named or next(filter(None, map(shutil.which, NAMES)), "")
     if not found:
-        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(ADVICE)
+        missing(ADVICE, BROWSER)
     return found
 
 

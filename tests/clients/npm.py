@@ -13,11 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
-from tests.browser.chromium import REQUIRED
 from tests.clients.venvs import PROGRAMS, environment
 from tests.made_once import CACHE, once
+from tests.needed import BROWSER, INDEX, missing
 from tests.program import ROOT
 
 PACKAGE = ROOT / "clients" / "javascript"
@@ -52,11 +50,11 @@ def own_node() -> Node:
     """Return the Node of this machine. Without one, or with an older one, the test is skipped, and fails in CI."""
     found = shutil.which("node")
     if found is None or shutil.which("npm") is None:
-        _missing("there is no Node with npm on PATH")
+        missing("there is no Node with npm on PATH", BROWSER)
     shown = subprocess.run([str(found), "--version"], capture_output=True, text=True, check=True).stdout
     version = int(shown.lstrip("v").partition(".")[0])
     if version < MIN_NODE:
-        _missing(f"Node {shown.strip()} is older than {MIN_NODE}")
+        missing(f"Node {shown.strip()} is older than {MIN_NODE}", BROWSER)
     return Node(str(found), version)
 
 
@@ -77,12 +75,18 @@ def modules(folder: Path) -> Path:
     def install(target: Path) -> None:
         for file in files:
             shutil.copy(file, target)
-        try:
-            npm(target, "ci", "--ignore-scripts")
-        except subprocess.CalledProcessError as error:
-            _missing(f"npm cannot install {folder.relative_to(ROOT)}: {error.stderr[-500:]}")
+        download(target, "ci", "--ignore-scripts")
 
     return once(CACHE, f"npm-{key}", install)
+
+
+def download(folder: Path, *arguments: str) -> None:
+    """Run npm in ``folder``. If it fails, the test is skipped, and fails in CI."""
+    own_node()
+    try:
+        npm(folder, *arguments, "--fetch-retries=1")  # by default, it gives up after minutes
+    except subprocess.CalledProcessError as error:
+        missing(f"npm cannot {arguments[0]}: {error.stderr[-500:]}", INDEX)
 
 
 def npm(folder: Path, *arguments: object, variables: Mapping[str, str] | None = None) -> str:
@@ -121,7 +125,3 @@ def install(folder: Path) -> None:
     npm(folder, "install", "--offline", packed)
     for program in PROGRAMS.glob("client_js*"):
         shutil.copy(program, folder)
-
-
-def _missing(what: str) -> None:
-    (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(what)

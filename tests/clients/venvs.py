@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from tests.needed import need_index
 from tests.program import ROOT, Program
 
 NAMES = ("python-twitter", "tweepy3", "tweepy4", "twitter")
@@ -34,12 +35,17 @@ INSTALL_SECONDS = 300
 """An index may be slow; that it hangs is told before the suite's own bound."""
 
 
-def client_python(name: str) -> Path:
-    """Return the Python that has the client ``name``. Installs the client first if it is missing."""
+def client_python(name: str, *lock: Path) -> Path:
+    """Return the Python that has the client ``name``. Installs the client first if it is missing.
+
+    ``lock`` is another lock file than that of NAMES. Skips the test if the package index does not answer.
+    """
     made = subprocess.run(
-        [sys.executable, ".ci/clients.py", name],
+        [sys.executable, ".ci/clients.py", name, *lock],
         cwd=ROOT, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False,
     )  # fmt: skip
+    if made.returncode:
+        need_index()
     assert made.returncode == 0, made.stderr
     return ROOT / ".venv" / "clients" / name / "bin" / "python"
 

@@ -19,16 +19,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests import needed
 from tests.end_to_end.server import ROOT
+from tests.made_once import CACHE
 
-FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-server" / "containers"
+FOLDER = CACHE / "containers"
 
 PROGRAMS = ("podman", "runc", "debootstrap")
-
-REQUIRED = "IMAGE_REQUIRED"
-"""Set to 1, it makes the absence of one of the programs a failure, as in CI."""
 
 LEFT_OUT = ("doc", "info", "locale", "man")
 """Folders of ``/usr/share`` that the slim images of Debian do not have."""
@@ -62,7 +59,15 @@ def image() -> str:
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing or os.geteuid() != 0:
         said = f"the image is built by root with {', '.join(PROGRAMS)}; not here: {', '.join(missing) or 'root'}"
-        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(said)
+        needed.missing(said, needed.IMAGE)
+    try:
+        return _build()
+    except AssertionError:
+        needed.need_index()
+        raise
+
+
+def _build() -> str:
     name = f"stream-server:{hashlib.sha256(os.fsencode(ROOT)).hexdigest()[:12]}"
     with _alone():
         base, steps = _base_and_steps()

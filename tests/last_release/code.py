@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import sysconfig
 import tarfile
 import tempfile
@@ -16,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.clients.venvs import INSTALL_SECONDS
+from tests.clients.venvs import client_python
 from tests.end_to_end.server import ROOT, Server
 from tests.installing import write_metadata
 from tests.redis_process import newest
@@ -74,11 +73,8 @@ def unpack() -> Path:
 
 def variables(folder: Path) -> dict[str, str]:
     """Return the environment in which this Python runs the code in ``folder`` with the libraries of its lock file."""
-    name = f"stream-server-{last_release().version}"
-    command = [sys.executable, ".ci/clients.py", name, str(folder / "requirements.lock")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
-    assert done.returncode == 0, done.stderr
-    base = CLIENTS / name
+    python = client_python(f"stream-server-{last_release().version}", folder / "requirements.lock")
+    base = python.parents[1]
     libraries = sysconfig.get_path("platlib", "venv", {"base": str(base), "platbase": str(base)})
     return {
         "PYTHONPATH": os.pathsep.join((str(folder), libraries)), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": "",

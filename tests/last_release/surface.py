@@ -1,16 +1,12 @@
 """Print what programs and people may depend on in this version of the server, one fact a line.
 
 A fact is a name, and what its user must know of it. So a version keeps its promises if it has all facts of the version
-before, and it may have more. The program also runs with the code of an older version on its path. With ``--write`` it
-writes ``facts.txt``: then the present commit is the last release::
-
-    .venv/bin/python -m tests.last_release.surface --write
+before, and it may have more. The program also runs with the code of an older version on its path.
 """
 
 import importlib
 import inspect
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -216,14 +212,8 @@ def _signature(name: str, function: Any) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the facts, or write them to ``facts.txt``."""
-    text = "".join(f"{fact}\n" for fact in facts())
-    if sys.argv[1:] == ["--write"]:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-        release = f"{stream_server.__version__} {commit}\n"
-        Path(__file__).with_name("facts.txt").write_text(release + text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)
+    """Print the facts."""
+    sys.stdout.write("".join(f"{fact}\n" for fact in facts()))
 
 
 if __name__ == "__main__":

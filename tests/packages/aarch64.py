@@ -17,6 +17,7 @@ import pytest
 
 from tests.end_to_end.server import ROOT, Server
 from tests.made_once import CACHE, once
+from tests.needed import INDEX, missing
 from tests.packages.machines import UV
 from tests.preloaded.launcher import AnyProcess
 
@@ -152,7 +153,7 @@ def _run(command: Sequence[str]) -> None:
     """Run a command that downloads. Skips the test if it fails, with its last message."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
-        pytest.skip(f"{Path(command[0]).name} cannot download for aarch64: {done.stderr.strip()[-300:]}")
+        missing(f"{Path(command[0]).name} cannot download for aarch64: {done.stderr.strip()[-300:]}", INDEX)
 
 
 def _cached(name: str, made_from: str, make: Callable[[Path], None]) -> Path:

@@ -1,8 +1,12 @@
-"""The source distribution and the wheel of this checkout, built as `make dist` builds them."""
+"""The source distribution and the wheel of this checkout, built as `make dist` builds them.
+
+On a machine that cannot compile, the wheel is the one for any platform.
+"""
 
 import os
 import shutil
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +14,9 @@ from tests.end_to_end.server import ROOT
 
 SECONDS = "1790000000"
 """SOURCE_DATE_EPOCH of the builds: any time."""
+
+REPOSITORY = "https://example.org/owner/name"
+"""The web address of the repository, which a build by the workflow of a release has."""
 
 
 class Built(NamedTuple):
@@ -36,10 +43,19 @@ def copy_checkout(folder: Path) -> Path:
     return folder
 
 
+def compiler() -> str | None:
+    """Return the C compiler of this Python; None if it is missing here, or Python's headers are."""
+    found = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0])
+    return found if Path(sysconfig.get_paths()["include"], "Python.h").exists() else None
+
+
 def make_dist(source: Path, *options: str) -> Built:
     """Build the packages of a copy in its folder ``dist``. ``options`` are further ones of the builder."""
     shutil.rmtree(source / "dist", ignore_errors=True)
-    variables = {"SOURCE_DATE_EPOCH": SECONDS, "PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    variables = {"SOURCE_DATE_EPOCH": SECONDS, "REPOSITORY": REPOSITORY}
+    variables |= {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    if compiler() is None:
+        variables["PURE_PYTHON"] = "1"
     command = ["make", "--old-file=env", "dist", f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
     made = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=200)
     assert made.returncode == 0, made.stderr

@@ -56,6 +56,7 @@ class Machine(NamedTuple):
         return {name: os.environ[name] for name in KEPT if name in os.environ} | {
             "PATH": self.path, "HOME": self.inside(self.folder), "PIP_CACHE_DIR": f"{cache}/pip",
             "UV_CACHE_DIR": f"{cache}/uv", "UV_SYSTEM_CERTS": "true", "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
         }  # fmt: skip
 
     def inside(self, path: Path) -> str:

@@ -7,10 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from packaging.metadata import Metadata
 
 from tests.end_to_end.server import ROOT
-from tests.packages.built import Built, copy_checkout, make_dist, tracked
+from tests.packages.built import REPOSITORY, Built, copy_checkout, make_dist, tracked
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
 
@@ -72,10 +73,25 @@ def test_the_metadata_are_valid_and_name_what_is_needed(built: Built) -> None:
         assert same is not None
         assert same.read() == raw
     told = Metadata.from_email(raw, validate=True)
-    assert told.description == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert told.description is not None
+    check_description(told.description, project["version"])
     assert (told.license_expression, told.license_files) == ("MIT", ["LICENSE"])
     assert [str(one) for one in told.requires_python or ()] == [">=3.11"]
+    in_use = "No production use is known" not in (ROOT / "docs" / "guide" / "fit.md").read_text(encoding="utf-8")
+    assert ("Development Status :: 5 - Production/Stable" in (told.classifiers or ())) == in_use
     alone = [one.name for one in told.requires_dist or () if one.marker is None]
     assert alone == ["aiohttp", "msgspec"]
     assert sorted(told.provides_extra or ()) == sorted(project["optional-dependencies"])
     assert not any(one.url for one in told.requires_dist or ())
+
+
+def check_description(text: str, version: str) -> None:
+    """It is the README, and each of its links leads to a file of the version's tag in the repository."""
+    pages, pictures = (f"{REPOSITORY}/{kind}/v{version}/" for kind in ("blob", "raw"))
+    assert text.replace(pages, "").replace(pictures, "") == (ROOT / "README.md").read_text(encoding="utf-8")
+    parts = [part for block in MarkdownIt().parse(text) for part in block.children or ()]
+    for begin, attribute in ((pages, "href"), (pictures, "src")):
+        named = [str(part.attrs[attribute]) for part in parts if attribute in part.attrs]
+        assert named
+        assert {each.removeprefix(begin) for each in named} <= {*tracked()}
+        assert {each for each in named if not each.startswith(begin)} == set()

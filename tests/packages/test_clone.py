@@ -9,7 +9,7 @@ from tests.packages.built import copy_checkout
 from tests.packages.machines import Machine
 from tests.packages.walk import WORD, walk
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index"), pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tests.packages.machines import VERSIONS, Machine, machine
 from tests.packages.walk import WORD, Walk, walk
 from tests.redis_process import binaries
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index"), pytest.mark.timeout(400)]
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.end_to_end.server import ROOT
 from tests.packages.machines import UV, VERSIONS, Machine
 
-pytestmark = pytest.mark.extended
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index")]
 
 WITH_ENGINE = (
     "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin", "x86_64-apple-darwin",

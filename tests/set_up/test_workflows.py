@@ -14,7 +14,7 @@ import yaml
 
 from stream_server import __version__
 from tests.end_to_end.server import ROOT
-from tests.packages.built import copy_checkout
+from tests.packages.built import REPOSITORY, copy_checkout
 
 FOLDER = ROOT / ".github" / "workflows"
 
@@ -65,10 +65,7 @@ def steps(name: str) -> Iterator[Step]:
 
 def run(step: Step, checkout: Path, tag: str = f"v{__version__}") -> "subprocess.CompletedProcess[str]":
     """Run a step in a checkout as on a tag of this version."""
-    variables = {
-        "GITHUB_REF_NAME": tag, "GITHUB_OUTPUT": os.devnull, "GITHUB_SERVER_URL": "https://example.org",
-        "GITHUB_REPOSITORY": "owner/name",
-    }  # fmt: skip
+    variables = {"GITHUB_REF_NAME": tag, "GITHUB_OUTPUT": os.devnull, "REPOSITORY": REPOSITORY}
     return subprocess.run(
         ["bash", "-e", "-c", step.command], cwd=checkout / step.folder, env={**os.environ, **variables},
         capture_output=True, text=True, timeout=STEP_SECONDS, check=False,

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import pytest
 
 from stream_server.hub import group
 from stream_server.hub.client import NO_DESCRIPTOR, Client, Outlet
+from tests.packages.built import compiler
 
 ROOT = Path(__file__).parents[3]
 
@@ -150,11 +150,11 @@ def test_it_keeps_no_object(clients: list[FakeClient]) -> None:
 
 @pytest.mark.extended
 def test_it_compiles_without_a_warning(tmp_path: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None or not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+    program = compiler()
+    if program is None:
         pytest.skip("there is no C compiler, or no Python.h")
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror", "-fPIC", "-c"]
     source = ROOT / "stream_server" / "hub" / "send_to_each.c"
-    command = [compiler, *flags, "-I", sysconfig.get_paths()["include"], str(source), "-o", str(tmp_path / "loop.o")]
+    command = [program, *flags, "-I", sysconfig.get_paths()["include"], str(source), "-o", str(tmp_path / "loop.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
