@@ -77,6 +77,12 @@ class RedisMeter:
             if cursor == 0:
                 return found, count
 
+    def bytes_beside_keys(self) -> int:
+        """Return the memory of all but the keys and their tables: clients, scripts, the program itself."""
+        stats = self._client.memory_stats()
+        tables = [sum(table.values()) for table in stats.values() if isinstance(table, dict)]
+        return int(stats["overhead.total"]) - sum(tables)
+
     def read(self) -> Reading:
         """Return the totals."""
         commands: Any = self._client.pipeline(transaction=False)

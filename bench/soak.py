@@ -213,10 +213,11 @@ class Soak:
         with self.redis.client() as client:
             meter = RedisMeter(client)
             sizes, counts = meter.families()
-            total = meter.read()
+            total, beside = meter.read(), meter.bytes_beside_keys()
         return {
-            "Redis, all": total.memory, "Redis": total.memory - sizes["request"], "file of Redis": total.aof,
+            "Redis, all": total.memory, "Redis beside keys": beside, "file of Redis": total.aof,
             "keys": sum(counts.values()) - counts["request"],
+            "bytes of keys": sum(sizes.values()) - sizes["request"],
             **{f"keys of {name}": count for name, count in counts.items()},
             **{f"bytes of {name}": size for name, size in sizes.items()},
         }  # fmt: skip
@@ -227,7 +228,7 @@ class Soak:
             f"{minutes:5.1f} min: {outcomes['written']} writes, {outcomes['unknown']} unknown, {self.judge.checked} "
             f"events checked, {len(self.wrong)} wrong, {self.judge.gaps} gaps, {self.faults.fired.total()} faults; "
             f"{last['memory']:.0f} KiB, {last['open files']:.0f} files, {last['tasks']:.0f} tasks, "
-            f"Redis {last['Redis']:.0f} bytes in {last['keys']:.0f} keys",
+            f"Redis {last['bytes of keys']:.0f} bytes in {last['keys']:.0f} keys",
             *self.wrong[:5], sep="\n       ", flush=True,
         )  # fmt: skip
 

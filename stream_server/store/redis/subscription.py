@@ -94,7 +94,10 @@ class Subscription(asyncio.Protocol):
         if self._error is None:
             await self._changed.wait()
         if self._error is not None:
-            raise self._error
+            try:
+                raise self._error
+            finally:  # the error refers to this frame, so the subscription must not keep it: a cycle would stay long
+                self._error = RedisConnectionError("the subscription has ended")
 
     def data_received(self, data: bytes) -> None:
         """Hand over the messages in ``data``, or keep them while the listener is not ready."""

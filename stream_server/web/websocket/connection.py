@@ -96,10 +96,14 @@ class WebSocketConnection(StreamConnection):
         self._state = _OPEN
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the frames that wait: nobody would end the stream or the task that they begin."""
+        """Forget the frames that wait: nobody would end the stream or the task that they begin.
+
+        The receiver refers to the connection, and Python's collector looks for such cycles too seldom to rely on it.
+        """
         self._state = _DEAF
         self._reader = None
         super().connection_lost(exc)
+        del self.receiver
 
     def data_received(self, data: bytes) -> None:
         """Handle what the client sent. After a fault or a close frame it is ignored."""

@@ -45,6 +45,9 @@ FRIENDS = 4
 KEPT = 100
 """Statuses of an author. As many of all authors are there at a time."""
 
+LOOKING = 0.02
+"""Share of an author's posts after which it looks which statuses it has."""
+
 WORDS = [f"w{number}" for number in range(60)]
 """Words of the posts, as in ``judge.SAVED``."""
 
@@ -191,7 +194,20 @@ class Author(Writer):
     async def _one(self, session: aiohttp.ClientSession) -> None:
         """Post, and delete the oldest status of many. Sometimes follow, like, or delete a status that is young."""
         await self._post(session)
-        if len(self._mine) > KEPT:
+        if self._chance.random() < LOOKING:
+            await self._look(session)
+        while len(self._mine) > KEPT:
             await self._delete_at(session, 0)
         if self._chance.random() < 0.1:
             await self._chance.choice([self._delete, self._follow, self._like])(session)
+
+    async def _look(self, session: aiohttp.ClientSession) -> None:
+        """Ask for the own statuses: some may be there of which no answer told, and the oldest would stay forever."""
+        headers, found, query = {"Authorization": f"Bearer {self._token}"}, list[str](), "count=100"
+        while query:
+            code, page = await self._sent(session, "GET", f"users/{self.uid}/statuses?{query}", headers, None)
+            if code != 200:
+                return  # a fault is under way
+            found += [status["id"] for status in page["statuses"]]
+            query = f"count=100&before={page['next']}" if page["next"] else ""
+        self._mine = found[::-1]

@@ -1,8 +1,10 @@
 """A subscription hands over the messages of one read at once and in order, and waits for the listener's work."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 import redis
@@ -122,6 +124,25 @@ async def test_a_lost_connection_gives_its_last_messages_first(subscription: Sub
     with pytest.raises(Unavailable):
         await listening
     assert listener.heard("a", "worked", "b")()
+
+
+async def test_a_lost_subscription_leaves_no_reference_cycle(redis_url: str, raw: "redis.Redis") -> None:
+    client = RedisClient(redis_url, 5.0)
+    gc.collect()
+    gc.disable()
+    try:
+        subscription = await client.subscribe(CHANNELS)
+        gone = weakref.ref(subscription)
+        assert raw.client_kill_filter(_type="pubsub") == 1
+        for _ in range(2):  # whoever asks again is told again
+            with suppress(Unavailable):
+                await subscription.deliver(Listener().handle)
+                pytest.fail("it has ended")
+        del subscription
+        await eventually(lambda: gone() is None, what="the subscription to be freed")
+    finally:
+        gc.enable()
+        await client.close()
 
 
 async def test_a_refused_subscription_is_unavailable(redis_url: str, raw: "redis.Redis") -> None:

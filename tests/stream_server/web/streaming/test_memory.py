@@ -20,17 +20,32 @@ from stream_server.web.http.query import read_query
 from stream_server.web.http.usual_request import UsualRequest
 from stream_server.web.route import NoQuery
 from stream_server.web.streaming.stream_connection import StreamConnection
+from stream_server.web.websocket.connection import WebSocketConnection
+from stream_server.web.websocket.first_message import FirstMessage
+from stream_server.web.websocket.operations import Operations
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
 
-OURS = (LongPoll, Connection, Handler, UsualRequest, StreamConnection, StreamSession, web.Request)
+OURS = (
+    LongPoll, Connection, Handler, UsualRequest, StreamConnection, StreamSession, web.Request, WebSocketConnection,
+    FirstMessage, Operations,
+)  # fmt: skip
 
 COUNT = 5
 
+UPGRADE = (
+    "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13"
+    "\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+)
+
 ASKED = [
-    "/v1/stream?track=x", "/v1/stream?track=x&since=0-0", "/v1/events?track=x&wait=60",
-    "/1.1/statuses/filter.json?track=x", "/2/tweets/sample/stream",
+    *(f"GET {path} HTTP/1.1" for path in (
+        "/v1/stream?track=x", "/v1/stream?track=x&since=0-0", "/v1/events?track=x&wait=60",
+        "/1.1/statuses/filter.json?track=x", "/2/tweets/sample/stream",
+    )),
+    f"GET /v1/stream?track=x HTTP/1.1{UPGRADE}",
 ]  # fmt: skip
+"""Heads of requests for streams of all kinds, and for a long poll."""
 
 
 @pytest.fixture
@@ -52,9 +67,9 @@ def count_objects() -> Counter[str]:
     return Counter(type(one).__name__ for one in gc.get_objects() if type(one) in OURS)
 
 
-async def connect(server: RunningServer, path: str) -> list[asyncio.StreamWriter]:
+async def connect(server: RunningServer, head: str) -> list[asyncio.StreamWriter]:
     """Open streams or polls, and wait until they are live."""
-    clients = [(await server.send_raw(f"GET {path} HTTP/1.1"))[1] for _ in range(COUNT)]
+    clients = [(await server.send_raw(head))[1] for _ in range(COUNT)]
     await eventually(lambda: server.app[app_keys.HUB].count_live_clients() == COUNT, what="all to be live")
     return clients
 
@@ -67,13 +82,26 @@ async def until_equal(before: Counter[str]) -> None:
         raise AssertionError(f"{count_objects()} is left, {before} was there") from None
 
 
-@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("head", ASKED)
 @pytest.mark.usefixtures("without_collector")
-async def test_a_client_that_leaves_leaves_no_reference_cycle(server: RunningServer, path: str) -> None:
+async def test_a_client_that_leaves_leaves_no_reference_cycle(server: RunningServer, head: str) -> None:
     before = count_objects()
-    clients = await connect(server, path)
+    clients = await connect(server, head)
     assert sum((count_objects() - before)[kind] for kind in ("StreamSession", "LongPoll")) == COUNT
     for client in clients:
+        client.transport.abort()
+    await until_equal(before)
+
+
+@pytest.mark.usefixtures("without_collector")
+async def test_a_socket_that_never_brings_its_token_leaves_no_reference_cycle(server: RunningServer) -> None:
+    before = count_objects()
+    opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(COUNT)]
+    for reader, client in opened:
+        client.write(f"{ASKED[-1]}\r\nHost: x\r\n\r\n".encode())
+        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
+    assert (count_objects() - before)["FirstMessage"] == COUNT
+    for _, client in opened:
         client.transport.abort()
     await until_equal(before)
 
