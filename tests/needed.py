@@ -19,7 +19,7 @@ IMAGE = "IMAGE_REQUIRED"
 """What builds and runs the image: the programs, and the rights of root."""
 
 INDEX = "INDEX_REQUIRED"
-"""The package index, and other networks from which packages come."""
+"""The package index, the registry of npm, and Debian."""
 
 
 def missing(what: str, required: str) -> NoReturn:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests import needed
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
 
 pytestmark = pytest.mark.extended
@@ -168,3 +169,14 @@ def test_the_locks_have_all_dependencies_of_the_project() -> None:
         locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)
         names = {re.split(r"[^A-Za-z0-9.-]", line)[0].lower() for line in wanted}
         assert names <= set(locked)
+
+
+@pytest.mark.parametrize(("required", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)])
+def test_without_an_index_the_tests_that_need_it_are_skipped_and_fail_in_ci(
+    monkeypatch: pytest.MonkeyPatch, required: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv(needed.INDEX, required)
+    monkeypatch.setattr(needed, "_no_answer", needed._no_answer.__wrapped__)
+    with pytest.raises(outcome, match=r"The package index at 127\.0\.0\.1 cannot be reached"):
+        needed.need_index()
