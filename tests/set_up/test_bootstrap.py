@@ -178,5 +178,7 @@ def test_without_an_index_the_tests_that_need_it_are_skipped_and_fail_in_ci(
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
     monkeypatch.setenv(needed.INDEX, required)
     monkeypatch.setattr(needed, "_no_answer", needed._no_answer.__wrapped__)
-    with pytest.raises(outcome, match=r"The package index at 127\.0\.0\.1 cannot be reached"):
+    with pytest.raises((pytest.skip.Exception, pytest.fail.Exception)) as raised:
         needed.need_index()
+    assert raised.type is outcome
+    assert "The package index at 127.0.0.1 cannot be reached" in str(raised.value)
