@@ -21,6 +21,9 @@ FEW = 20
 JOINED = (10, 20.0)
 """Posts a burst and bursts a second, for about ten events a read."""
 
+TICK_SECONDS = 0.01
+"""The unit of CPU times: less is measured as nothing."""
+
 CROWD_RATE = 100.0
 """Posts a second to the streams of the crowd."""
 
@@ -105,7 +108,7 @@ def idle(server: Server, clients: Clients, plan: Plan) -> Measured:
     with server.running() as running:
         for count in (FEW, plan.idle_conns):
             found = asyncio.run(clients.streams(running, server.streams("firehose", count), settle=1))
-        yield "idle", found | {"open_per_cpu_s": found["opened"] / found["open_cpu_s"]}
+        yield "idle", found | {"open_per_cpu_s": found["opened"] / max(found["open_cpu_s"], TICK_SECONDS)}
 
 
 def returning(server: Server, _: Clients, plan: Plan) -> Measured:
