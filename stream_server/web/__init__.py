@@ -7,6 +7,7 @@ query, body and headers are valid.
 ``routes``      the URL table, on one screen
 ``route``       one row of the table
 ``http/``       one request: connection, middleware, authentication, query, body, validation, answers
+``shared_text`` lets equal texts share one object
 ``limits/``     what one user or one address may ask: rates, connections, concurrent requests
 ``streaming/``  streams and long polling
 ``websocket/``  the streams over WebSocket

@@ -10,7 +10,6 @@ takes nothing of a pending answer during one write deadline, or if the server ne
 
 import asyncio
 import math
-import sys
 from typing import Protocol, cast
 
 from stream_server.runtime.listening import TcpKeepalive
@@ -25,6 +24,7 @@ from stream_server.web.limits.connections import (
     HeldHeads,
     Refusal,
 )
+from stream_server.web.shared_text import shared
 
 EVICTED_AFTER_SECONDS = 5.0
 """Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
         transport = cast("asyncio.Transport", transport)
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
         peer = self._peer or transport.get_extra_info("peername")
-        self.address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
+        self.address = shared(peer[0]) if isinstance(peer, tuple) else ""
         refusal = self._door.table.take(self.address)
         if refusal is not None:
             self._phase = _ENDING

@@ -7,7 +7,6 @@ proxy. What stands before it may be invented.
 
 import ipaddress
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -168,5 +167,5 @@ def subject_of_peer(peer: str) -> str:
 @lru_cache(4096)
 def _subject_of(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
-        return sys.intern(str(address))
-    return sys.intern(str(ipaddress.ip_network((address, IPV6_PREFIX_BITS), strict=False)))
+        return str(address)
+    return str(ipaddress.ip_network((address, IPV6_PREFIX_BITS), strict=False))

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import sys
 import time
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.query import query_of
 from stream_server.web.http.responses import read_request_id
 from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.parameters import (
     LAST_EVENT_ID_PARAMETER,
@@ -247,7 +247,7 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, position,
         viewer=bound.viewer, private_view=bound.private_view, rules_read_at=bound.rules_read_at,
-        opened_ms=time.time_ns() / 1e6, path=sys.intern(request.path), parameters=described,
+        opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=described,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap, may_warn)
 

@@ -1,6 +1,5 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
-import sys
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote_plus, urlencode
@@ -13,6 +12,7 @@ from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
 from stream_server.errors import BadRequest
 from stream_server.runtime.event_loop import WorkThread
+from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import find_names
 
 MAX_SHORT_CHARS = 1024
@@ -150,7 +150,7 @@ def describe(parameters: dict[str, str]) -> str:
         text = "&".join(pairs)
     else:
         text = urlencode(parameters)
-    return sys.intern(text[:MAX_DESCRIPTION_CHARS])
+    return shared(text[:MAX_DESCRIPTION_CHARS])
 
 
 _ESCAPES = {code: escaped for code in range(128) if (escaped := quote_plus(chr(code))) != chr(code)}

@@ -48,6 +48,9 @@ KEPT = 100
 LOOKING = 0.02
 """Share of an author's posts after which it looks which statuses it has."""
 
+OWN_WORDS = 8
+"""Words of a visit that no post has: so many that the server soon keeps no more of them than it may."""
+
 WORDS = [f"w{number}" for number in range(60)]
 """Words of the posts, as in ``judge.SAVED``."""
 
@@ -157,11 +160,12 @@ class Guest(Listener, Poller):
 
     def _query(self, **more: str) -> dict[str, str]:
         """Return the parameters of the request. Words that no post has make each visit's filter its own."""
-        query, word = super()._query(**more), f"nobody{self.chance.randrange(1 << 40)}says"
+        query = super()._query(**more)
+        words = [f"nobody{self.chance.randrange(1 << 40)}says" for _ in range(OWN_WORDS)]
         if "track" in query:
-            query["track"] += f",{word}"
+            query["track"] = ",".join((query["track"], *words))
         if "rule" in query:
-            query["rule"] += f" OR {word}"
+            query["rule"] = " OR ".join((query["rule"], *words))
         return query
 
     @property
