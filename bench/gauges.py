@@ -24,6 +24,7 @@ class Seen(NamedTuple):
     live: float
     tasks: float
     ring_bytes: float
+    blocks: float
     files: int
     memory_kib: int
 
@@ -38,7 +39,7 @@ def look(port: int, pid: int) -> Seen:
     return Seen(
         workers=rows["stream_server_worker_up"], streams=rows["stream_server_streams"],
         live=rows["stream_server_streams_live"], tasks=rows["stream_server_tasks"],
-        ring_bytes=rows["stream_server_ring_bytes"],
+        ring_bytes=rows["stream_server_ring_bytes"], blocks=rows["stream_server_memory_blocks"],
         files=sum(map(_files, pids)), memory_kib=sum(map(memory_kib, pids)),
     )  # fmt: skip
 

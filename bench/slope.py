@@ -8,7 +8,7 @@ ERRORS = 2.0
 """A slope within this many standard errors counts as flat."""
 
 LEAST_SHARE = 0.005
-"""A rise by less than this share of the mean, over the sampled time, counts as flat."""
+"""A rise by less than this share of the mean, over the sampled time, counts as flat by default."""
 
 
 class Slope(NamedTuple):
@@ -26,10 +26,9 @@ class Slope(NamedTuple):
     mean: float
     rise: float
 
-    @property
-    def flat(self) -> bool:
-        """Whether the figure does not grow: it rises by at most two standard errors, or by at most half a percent."""
-        return self.per_hour <= ERRORS * self.error or self.rise <= LEAST_SHARE * self.mean
+    def is_flat(self, least_share: float = LEAST_SHARE) -> bool:
+        """Whether the figure does not grow: it rises by two standard errors or by this share of the mean at most."""
+        return self.per_hour <= ERRORS * self.error or self.rise <= least_share * self.mean
 
 
 def fit(seconds: Sequence[float], values: Sequence[float]) -> Slope:

@@ -8,6 +8,7 @@ import gc
 import logging
 import random
 import secrets
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -315,6 +316,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_number": lambda: hub.head.n,
         "log_invalid_rows_total": lambda: store.log.invalid_rows,
         "tasks": lambda: len(asyncio.all_tasks()),
+        "memory_blocks": sys.getallocatedblocks,
         "loop_blocked_max_seconds": lambda: loop_watch.recent_seconds,
         "loop_longest_blocked_seconds": lambda: loop_watch.longest_seconds,
         "loop_blocked_total": lambda: loop_watch.blocked_count,

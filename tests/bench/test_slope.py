@@ -15,15 +15,15 @@ def test_a_straight_line_is_found_exactly() -> None:
     assert slope.per_hour == pytest.approx(3600)
     assert slope.error == pytest.approx(0, abs=1e-6)
     assert slope.rise == pytest.approx(599)
-    assert not slope.flat
+    assert not slope.is_flat()
 
 
 def test_noise_is_flat_and_a_leak_in_it_is_not() -> None:
     """The same noise is tested with and without a rise of two units per minute."""
     chance = random.Random(3)
     noise = [1000 + chance.gauss(0, 5) for _ in SECONDS]
-    assert fit(SECONDS, noise).flat
-    assert not fit(SECONDS, [value + second / 30 for value, second in zip(noise, SECONDS, strict=True)]).flat
+    assert fit(SECONDS, noise).is_flat()
+    assert not fit(SECONDS, [value + second / 30 for value, second in zip(noise, SECONDS, strict=True)]).is_flat()
 
 
 def test_its_standard_error_is_that_of_the_textbook() -> None:
@@ -35,4 +35,4 @@ def test_its_standard_error_is_that_of_the_textbook() -> None:
 
 def test_a_sure_but_tiny_rise_is_flat() -> None:
     """A rise of a tenth of a percent in the whole time is too small to matter."""
-    assert fit(SECONDS, [100_000 + second / 6 for second in SECONDS]).flat
+    assert fit(SECONDS, [100_000 + second / 6 for second in SECONDS]).is_flat()
