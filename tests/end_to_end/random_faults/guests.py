@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import aiohttp
 from websockets.asyncio.client import connect
@@ -22,7 +22,7 @@ from websockets.exceptions import WebSocketException
 from tests.end_to_end.api import mint
 from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.random_faults.clients import EXPECTED, Listener, Poller
-from tests.end_to_end.random_faults.ledger import KINDS, Ledger
+from tests.end_to_end.random_faults.ledger import KINDS, Deed, Ledger
 from tests.end_to_end.random_faults.oracle import OWN, Record
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.writer import Writer
@@ -44,9 +44,6 @@ FRIENDS = 4
 
 KEPT = 100
 """Statuses of an author. As many of all authors are there at a time."""
-
-LOOKING = 0.02
-"""Share of an author's posts after which it looks which statuses it has."""
 
 OWN_WORDS = 8
 """Words of a visit that no post has: so many that the server soon keeps no more of them than it may."""
@@ -181,6 +178,7 @@ class Author(Writer):
     seconds = 1.0
     _next_at = 0.0
     _number = 0
+    _is_in_doubt = False
 
     def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
         super().__init__(site, ledger, people, which, seed)
@@ -198,15 +196,20 @@ class Author(Writer):
     async def _one(self, session: aiohttp.ClientSession) -> None:
         """Post, and delete the oldest status of many. Sometimes follow, like, or delete a status that is young."""
         await self._post(session)
-        if self._chance.random() < LOOKING:
+        if self._is_in_doubt:
             await self._look(session)
         while len(self._mine) > KEPT:
             await self._delete_at(session, 0)
         if self._chance.random() < 0.1:
             await self._chance.choice([self._delete, self._follow, self._like])(session)
 
+    async def _settled(self, session: aiohttp.ClientSession, deed: Deed, *request: Any, **more: Any) -> Any:
+        answer = await super()._settled(session, deed, *request, **more)
+        self._is_in_doubt |= deed.kind in {"post", "delete"} and not deed.written
+        return answer
+
     async def _look(self, session: aiohttp.ClientSession) -> None:
-        """Ask for the own statuses: some may be there of which no answer told, and the oldest would stay forever."""
+        """Ask for the own statuses: some may be there of which no answer told, and others were not deleted."""
         headers, found, query = {"Authorization": f"Bearer {self._token}"}, list[str](), "count=100"
         while query:
             code, page = await self._sent(session, "GET", f"users/{self.uid}/statuses?{query}", headers, None)
@@ -214,4 +217,4 @@ class Author(Writer):
                 return  # a fault is under way
             found += [status["id"] for status in page["statuses"]]
             query = f"count=100&before={page['next']}" if page["next"] else ""
-        self._mine = found[::-1]
+        self._mine, self._is_in_doubt = found[::-1], False
