@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import NamedTuple
 
-ERRORS = 2.0
-"""A slope within this many standard errors counts as flat."""
+ERRORS = 4.0
+"""A slope within this many standard errors counts as flat. A line of 15 points passes it by chance once in a thousand
+times. A run judges sixty lines, so at two errors it would complain of two that do not grow.
+"""
 
 LEAST_SHARE = 0.005
 """A rise by less than this share of the mean, over the sampled time, counts as flat by default."""
@@ -27,7 +29,7 @@ class Slope(NamedTuple):
     rise: float
 
     def is_flat(self, least_share: float = LEAST_SHARE) -> bool:
-        """Whether the figure does not grow: it rises by two standard errors or by this share of the mean at most."""
+        """Whether the figure does not grow: it rises by ``ERRORS`` or by this share of the mean at most."""
         return self.per_hour <= ERRORS * self.error or self.rise <= least_share * self.mean
 
 

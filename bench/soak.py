@@ -29,6 +29,7 @@ from bench.process import descendants, end_cleanly, memory_kib
 from bench.redis_meter import RedisMeter
 from bench.site import LIMITS_OF_A_LOAD
 from bench.slope import LEAST_SHARE, fit
+from tests.command_line import run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.random_faults.faults import Effects, Faults, Front
@@ -79,10 +80,13 @@ NOT_JUDGED = frozenset({
 is kept for a day, 200 ended follows of each user are kept, and Redis shortens its file now and then.
 """
 
+TIMELINE = "100"
+"""Longest timeline. Repair must know it too."""
+
 FLAGS = (
     "--heartbeat-seconds", "10", "--write-timeout-seconds", "5", "--log-max-bytes", "20000000", "--ring-bytes",
     "12000000", "--redis-timeout-seconds", "3", "--client-buffer-bytes", "32768", "--retry-spread-seconds", "1",
-    "--timeline-max", "100",
+    "--timeline-max", TIMELINE,
 )  # fmt: skip
 """Options of the servers: small stores, which are full before half of the run, and short deadlines."""
 
@@ -155,6 +159,9 @@ class Soak:
             await self.judge.look()
             self.judge.found += self.judge.at_the_end()
             last = await asyncio.to_thread(self._sample_redis)
+            repair = await asyncio.to_thread(
+                run, "repair", "--dry-run", "--redis", self.redis.url, "--timeline-max", TIMELINE
+            )
             for task in guests:
                 task.cancel()
         start = time.monotonic()
@@ -168,6 +175,9 @@ class Soak:
         statuses = last["keys of status"] - self.judge.kept
         self.ledger.promise("end", "statuses more or fewer than the log tells", statuses)
         self.ledger.promise("end", "clients that did not reach the last entry", late)
+        self.ledger.promise("end", "wrong counters or timelines, or remains of what was deleted", repair.code)
+        if repair.code:
+            print(repair.out, repair.err)
 
     async def _reached(self, head: int) -> int:
         """Return how many clients have not reached the head in time."""
