@@ -54,6 +54,9 @@ SETTLE_SECONDS = 180.0
 STORM_RATE = 100.0
 """Posts a second during the storm."""
 
+STORM_DELIVERIES = 10_000
+"""Deliveries a second of loud posts during the storm. More would need the CPU that is to open streams."""
+
 STORM_AROUND_SECONDS = 2.0
 """Seconds of posts before and after the storm."""
 
@@ -123,9 +126,12 @@ class Press:
         self._next = 0
         self._chance = random.Random(8)
 
-    async def run(self, rate: float, done: asyncio.Event) -> float:
-        """Post at ``rate`` until ``done`` is set, with one loud post a second. Return the rate achieved."""
-        start, posted, every = time.monotonic(), self._oracle.posts, max(1, round(rate))
+    async def run(self, rate: float, done: asyncio.Event, loud_seconds: float = 1.0) -> float:
+        """Post at ``rate`` until ``done`` is set. Return the rate achieved.
+
+        A loud post comes every ``loud_seconds``, or each post is loud if fewer come.
+        """
+        start, posted, every = time.monotonic(), self._oracle.posts, max(1, round(rate * loud_seconds))
 
         async def post(connection: Connection, turn: int) -> None:
             draft = mix.draft(self._next, loud=turn % every == 0, chance=self._chance)
@@ -133,7 +139,7 @@ class Press:
             status_id = await connection.send(self._tokens[draft.author], mix.body(draft, time.monotonic_ns()))
             self._oracle.posted(draft, status_id)
 
-        await steadily(self._address, rate, done, post, min(HANDS, every))
+        await steadily(self._address, rate, done, post, min(HANDS, max(1, round(rate))))
         return (self._oracle.posts - posted) / (time.monotonic() - start)
 
 
@@ -241,7 +247,8 @@ class Crowd:
         """Cut all connections, and let all clients reconnect as fast as they can while posts go on."""
         last = await self.pen.figures()
         done = asyncio.Event()
-        posting = asyncio.create_task(self.press.run(STORM_RATE, done))
+        loud_seconds = max(1.0, self.plan.conns / STORM_DELIVERIES)
+        posting = asyncio.create_task(self.press.run(STORM_RATE, done, loud_seconds))
         await asyncio.sleep(STORM_AROUND_SECONDS)
         await cut()
         start, cpu = time.monotonic(), tree_seconds(self.running.process.pid)
