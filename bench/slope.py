@@ -29,7 +29,7 @@ class Slope(NamedTuple):
     rise: float
 
     def is_flat(self, least_share: float = LEAST_SHARE) -> bool:
-        """Whether the figure does not grow: it rises by ``ERRORS`` or by this share of the mean at most."""
+        """Whether the figure does not grow: it rises by at most four standard errors, or this share of the mean."""
         return self.per_hour <= ERRORS * self.error or self.rise <= least_share * self.mean
 
 

@@ -3,9 +3,9 @@
 600 clients come and go, authors post and delete, and now and then something fails: Redis, its links, a server. The
 oracle of the random faults checks what every client received. One server is never killed. Its memory, open files and
 tasks are sampled, and the memory and the keys of Redis. The line through the second half of the samples tells what
-grows: by then everything that fills up (caches, the ring, the log) is full. A run of less than eight minutes does not
-judge the slopes. The exit code is 1 if a client missed or got anything wrong, if a fault never happened, if anything
-grows, or if anything is left when all have gone.
+grows: by then everything that fills up (caches, the ring, the log) is full. A run of less than an hour does not judge
+the slopes. The exit code is 1 if a client missed or got anything wrong, if a fault never happened, if anything grows,
+or if anything is left when all have gone.
 """
 
 import argparse
@@ -52,7 +52,7 @@ READERS = 6
 STREAMS_PER_USER = "150"
 """Limit of a user's streams: more than are open. The streams of killed processes are forgotten when it is reached."""
 
-JUDGED_SECONDS = 480.0
+JUDGED_SECONDS = 3600.0
 """Shortest run, in seconds, in which growth is an error."""
 
 SAMPLE_SECONDS = 15.0
@@ -67,10 +67,10 @@ BATCHES = 15
 LEFT_SECONDS = 180.0
 """Longest wait in seconds until all clients have reached the head, and until all have gone."""
 
-LEAST_SHARES = {"memory": 0.05, "bytes of user": 0.05}
+LEAST_SHARES = {"memory": 0.05, "bytes of user": 0.1}
 """Shares of the mean by which a figure may rise, if more than usual. Python and the C library keep the space of peaks,
-and each fault makes another peak. A leak shows in the blocks that Python uses. A user's hash gets a field for good when
-a fault first interrupts a fan-out of the user.
+and each fault makes another peak. A leak shows in the blocks that Python uses. The same few hashes of users take up to
+a tenth more or less after Redis has loaded them again.
 """
 
 NOT_JUDGED = frozenset({
