@@ -25,9 +25,10 @@ COPY stream_server stream_server
 RUN pip install --no-deps --no-build-isolation . && pip uninstall --yes setuptools
 
 FROM python
+# A platform may choose another user, whose group is then root: `/data` lets it make its private folder there.
 RUN groupadd --gid 10001 stream-server \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin stream-server \
-    && install -d -o stream-server -g stream-server /data
+    && install -d -o stream-server -g root -m 0775 /data
 COPY --from=build /opt/stream-server /opt/stream-server
 COPY deploy/image/healthcheck.py /opt/stream-server/bin/
 ENV PATH=/opt/stream-server/bin:$PATH \

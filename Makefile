@@ -1,4 +1,4 @@
-# run, test and the others work on a fresh checkout: the first one makes .venv from the lock file.
+# run, test and the others work on a fresh checkout: each first adds to .venv what it needs of the locked packages.
 PYTHON ?= python3
 ARGS ?=
 # Tests at the same time, else what suits two cores: those of the second tier mostly wait for servers that start.
@@ -9,7 +9,7 @@ VENV := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env run cluster test test-all lint bench site dist lock clean
+.PHONY: help env serving run cluster test test-all lint bench site dist lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -17,10 +17,13 @@ help: ## show this list
 env:
 	@$(PYTHON) .ci/bootstrap.py
 
-run: env ## start a demo server with its own Redis; ARGS="--port 9000"
+serving:
+	@$(PYTHON) .ci/bootstrap.py run
+
+run: serving ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
 
-cluster: env ## start a demo on a Redis Cluster: six nodes, two servers, nginx; ARGS="--port 9000"
+cluster: serving ## start a demo on a Redis Cluster: six nodes, two servers, nginx; ARGS="--port 9000"
 	@$(VENV)/stream-server cluster demo $(ARGS)
 
 test: env ## run the first tier of tests, which holds every promise; ARGS="-k cursor"

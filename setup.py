@@ -38,8 +38,10 @@ class Sdist(sdist):
         seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
 
         def bare(member: tarfile.TarInfo) -> tarfile.TarInfo:
-            mode = 0o755 if member.mode & 0o100 else 0o644
-            return member.replace(mtime=seconds, mode=mode, uid=0, gid=0, uname="", gname="", deep=False)
+            member.mtime, member.mode = seconds, 0o755 if member.mode & 0o100 else 0o644
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            return member
 
         path = Path(f"{base_name}.tar.gz")
         with (

@@ -1,4 +1,6 @@
-"""Creates ``.venv`` (``python3 .ci/bootstrap.py``); with the argument ``lock`` it writes the lock files again.
+"""Creates ``.venv`` (``python3 .ci/bootstrap.py``), with the argument ``run`` without what only developers use.
+
+With the argument ``lock`` it writes the lock files again.
 
 This script needs only the standard library. Any Python 3 may run this file, so it uses old syntax only and names the
 supported versions. It imports code with newer syntax after it has checked the version.

@@ -1,4 +1,8 @@
-"""Creates ``.venv`` from the lock file, and again only if the lock, the project or the Python version changed."""
+"""Creates ``.venv`` from a lock file, and again only if the lock, the project or the Python version changed.
+
+It gets what the server runs with. What tests, checks and benchmarks use as well is added when one of them is asked for,
+and stays.
+"""
 
 import fcntl
 import hashlib
@@ -24,6 +28,9 @@ PROJECT = ROOT / "pyproject.toml"
 RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
 SITE_LOCK = ROOT / "requirements-site.lock"
+LOCKS = (RUNTIME_LOCK, DEV_LOCK)
+"""What the server runs with, and the same with what tests, checks and benchmarks use besides."""
+
 CLIENT_LOCKS = ROOT / "tests" / "clients" / "locks"
 
 NOISE = (" + ", " - ", " ~ ", " Downloaded ")
@@ -35,13 +42,13 @@ class Failed(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Create the environment (no arguments) or the lock files (``lock …``); return the exit code."""
+    """Create the environment (``run``: for the server alone) or the lock files (``lock …``); return the exit code."""
     try:
         with alone():
             if arguments[:1] == ["lock"]:
                 lock(arguments[1:])
-            elif not fresh():
-                make()
+            else:
+                provide(1 if arguments == ["run"] else len(LOCKS))
     except Failed as error:
         say(f"stream-server: {error}")
         return 1
@@ -67,33 +74,45 @@ def identity() -> str:
     return f"{sys.base_prefix} {sys.version.split()[0]} {ROOT}"
 
 
-def inputs() -> str:
-    """Return one hash of all files that determine the environment."""
+def inputs(locked: Path) -> str:
+    """Return one hash of all files that determine the environment with the packages of the file ``locked``."""
     digest = hashlib.sha256()
     ours = [*Path(__file__).parent.glob("*.py"), *ROOT.glob("setup.py"), *ROOT.glob("stream_server/hub/*.c")]
-    for path in (DEV_LOCK, PROJECT, *sorted(ours)):
+    for path in (locked, PROJECT, *sorted(ours)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
+def state(count: int) -> list[str]:
+    """Return the stamp of an environment with the packages of the first ``count`` of LOCKS: identity and inputs."""
+    return [identity(), *map(inputs, LOCKS[:count])]
+
+
 def stamped() -> list[str]:
-    """Return identity and inputs of the existing environment; empty if it is missing, broken or unfinished."""
+    """Return the state of the existing environment; empty if it is missing, broken or unfinished."""
     return STAMP.read_text(encoding="utf-8").splitlines() if STAMP.exists() and PYTHON.exists() else []
 
 
-def fresh() -> bool:
-    """Return whether the existing environment is up to date."""
-    return stamped() == [identity(), inputs()]
+def provide(count: int) -> None:
+    """Let the environment have the packages of the first ``count`` of LOCKS; raises :class:`Failed`.
 
-
-def make() -> None:
-    """Create or update the environment; raises :class:`Failed`."""
-    begun = time.monotonic()
-    same = stamped()[:1] == [identity()]
+    If it has more of them, these stay. Nothing is done if it is up to date.
+    """
+    begun, stamp = time.monotonic(), stamped()
+    if stamp[: 1 + count] == state(count):
+        return
+    same = stamp[:1] == state(0)
+    wanted = state(max(count, len(stamp) - 1) if same else count)
+    locked = LOCKS[len(wanted) - 2]
     say(f"stream-server: {'updating' if same else 'making'} .venv with Python {sys.version.split()[0]}")
-    prepare(same=same)
-    install(with_uv=fetched_uv())
-    STAMP.write_text(f"{identity()}\n{inputs()}\n", encoding="utf-8")
+    is_begun = len(stamp) > 1 and stamp == wanted[: len(stamp)]
+    if not is_begun:
+        prepare(same=same)
+    with_uv = fetched_uv()
+    packages = sum(line[0].isalnum() for line in locked.read_text(encoding="utf-8").splitlines() if line)
+    say(f"  installing up to {packages} locked packages")
+    (add if is_begun else install)(locked, with_uv=with_uv)
+    STAMP.write_text("".join(f"{line}\n" for line in wanted), encoding="utf-8")
     say(f"stream-server: the environment is ready ({time.monotonic() - begun:.1f} s)")
 
 
@@ -137,16 +156,22 @@ def pinned_uv(version: str) -> bool:
     return answer.stdout.split()[1:2] == [version]
 
 
-def install(*, with_uv: bool) -> None:
-    """Install every locked package, then the project itself as editable, built with the locked tools."""
-    count = sum(line[0].isalnum() for line in DEV_LOCK.read_text(encoding="utf-8").splitlines() if line)
-    say(f"  installing up to {count} locked packages")
-    sync(PYTHON, DEV_LOCK, with_uv=with_uv)
+def install(locked: Path, *, with_uv: bool) -> None:
+    """Install what ``locked`` lists and nothing else, then the project itself as editable, built with locked tools."""
+    sync(PYTHON, locked, with_uv=with_uv)
     project = ["--no-deps", "--no-build-isolation", "--quiet", "--editable", str(ROOT)]
     if with_uv:
         uv("pip", "install", "--python", PYTHON, *project)
     else:
         run([*pip(PYTHON), "install", *project], dict(os.environ))
+
+
+def add(locked: Path, *, with_uv: bool) -> None:
+    """Install what the file ``locked`` lists beside what is there, with which a server may be running."""
+    if with_uv:
+        uv("pip", "install", "--python", PYTHON, "--require-hashes", "--requirement", locked)
+    else:
+        sync(PYTHON, locked, with_uv=False)  # pip removes nothing
 
 
 def sync(python: Path, locked: Path, *, with_uv: bool) -> None:

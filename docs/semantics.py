@@ -4,6 +4,7 @@ The examples about text are those of the test suite. The table of entities needs
 `tests/filters/data.py`). On a machine without this data the table stays unchanged.
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -22,17 +23,22 @@ from filters.sample import Sample
 from filters.subscription import Subscription, parse_subscription
 from filters.track import Track
 from stream_server.events.content import NO_FACTS, EntryFacts, StatusFields, WireFields, make_content
-from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES
 from tests.filters.test_entities import EXTRACT, TLDS
 from tests.filters.test_validation import VALIDATE
-from tests.test_reference import DOCUMENTED, EMOJI, OWN, UNSPACED
+from tests.public_data import FOLDER
+from tests.test_reference import DOCUMENTED, EMOJI, INVISIBLE, OWN, UNSPACED
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The header of a table and its rows."""
 
 ANNA, BEN, CARL = "7", "8", "9"
 """The ids of three users. The examples follow Anna."""
+
+SUITE = FOLDER / "twitter-text"
+
+_HIDDEN = re.compile("[\u00ad\u200b\u200c\u200e\u200f\u2060\U000e0100]|(?<![^ ])\ufe0f")
+"""Invisible characters of the examples. A selector behind an emoji stays as it is."""
 
 SAMPLED = 100_000
 """Number of status ids from which the samples of the table are taken."""
@@ -74,13 +80,21 @@ def _by_value(name: str, examples: Iterable[Example]) -> Table:
 
 
 def _code(text: str) -> str:
-    """Return ``text`` as code. Combining characters are escaped if the text is not in NFC, so that readers see them."""
-    composed = unicodedata.is_normalized("NFC", text)
-    return f"`{text if composed else ''.join(map(_escape, text))}`"
+    """Return ``text`` as code, with escapes for what readers would not see.
+
+    These are combining characters of a text that is not in NFC, and invisible characters outside emoji.
+    """
+    shown = text if unicodedata.is_normalized("NFC", text) else "".join(map(_escape_combining, text))
+    return f"`{_HIDDEN.sub(lambda found: _escape(found.group()), shown)}`"
+
+
+def _escape_combining(character: str) -> str:
+    return _escape(character) if unicodedata.combining(character) else character
 
 
 def _escape(character: str) -> str:
-    return f"\\u{ord(character):04x}" if unicodedata.combining(character) else character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _post(text: str, **facts: Any) -> Event:
@@ -280,14 +294,14 @@ def rules() -> Table:
 
 def entities() -> Table | None:
     """Return how many cases of twitter-text's suite pass, or None without the data of the suite."""
-    if not FOLDER.exists():
+    if not SUITE.exists():
         return None
     rows = [_held("extract.yml", EXTRACT), _held("validate.yml", VALIDATE), _held("tlds.yml", TLDS)]
     return ("file", "cases", "pass"), rows
 
 
 def _held(file: str, functions: dict[str, Callable[[str], Any]]) -> tuple[str, ...]:
-    tests = yaml.safe_load((FOLDER / file).read_text())["tests"]
+    tests = yaml.safe_load((SUITE / file).read_text())["tests"]
     held = [
         function(case["text"]) == case["expected"] for section, function in functions.items() for case in tests[section]
     ]
@@ -298,6 +312,7 @@ TABLES: dict[str, Callable[[], Table | None]] = {
     "track": partial(_track_rows, DOCUMENTED),
     "track_further": partial(_track_rows, OWN),
     "emoji": partial(_track_rows, EMOJI),
+    "invisible": partial(_track_rows, INVISIBLE),
     "track_looks": looked_at,
     "unspaced": partial(_track_rows, UNSPACED),
     "follow": follow,

@@ -16,8 +16,11 @@ Files:
 ``entities``              mentions, hashtags, cashtags and links in a text
 ``analyzed_text``         the terms of a text and its entities, and the positions of a term
 ``tokens``                folding of case and Unicode form, and the words of a text, also of scripts without spaces
+``invisible``             drops invisible characters; it has the grammar of emoji, in which they carry meaning
+``folded_text``           a folded text whose characters remember their place
 ``tables``                classes of characters, top-level domains and codes of languages; ``table_data`` has the data
-``term_search``           searches a text for terms with punctuation, and for phrases
+``term_search``           searches a text for terms with punctuation
+``word_sequence``         the words of a text in order, in which rules search phrases
 ``index_keys``            the strings by which the index connects events and filters, also those of the map
 ``base``                  the contract of a filter; ``error`` has the exception for a refused value
 ``track``                 phrases
@@ -25,6 +28,8 @@ Files:
 ``location``              boxes on the map
 ``sample``                all public events, or a percentage of them
 ``narrowing``             narrows by kind of event, by language, by part of authors
+``suggestion``            the nearest known name of an unknown one, for error messages
+``possible_kinds``        the kinds of events that a filter can match
 ``rule``                  the filters for rules; the package ``rules`` holds the rule language
 ``subscription``          all filters of one client together, from the parameters of its stream
 ``registry``              finds built-in and installed filters by name

@@ -1,17 +1,12 @@
-"""A text with its entities, the words and terms by which filters find it, and the positions of a term.
+"""A text with its entities, the words and terms by which filters find it, and the positions of a term."""
 
-The search for positions uses the folded text. Folding changes lengths (``ß`` becomes ``ss``), so each folded character
-remembers its range in the original text.
-"""
-
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from filters.entities import NO_ENTITIES, Entities, Indices, Url, blank_entities, to_display_url
-from filters.tables import COMBINING_MARKS
-from filters.term_search import SearchedTerm, WordSequence, blank_link_prefixes, find_spans, mark_text, searched_term
+from filters.folded_text import folded_text
+from filters.term_search import SearchedTerm, find_spans, mark_text, searched_term
 from filters.tokens import blank_emoji, find_runs, find_starts, fold, is_substring_term, tokens, words
+from filters.word_sequence import WordSequence
 
 
 class AnalyzedText:
@@ -115,7 +110,7 @@ class AnalyzedText:
     def word_sequence(self) -> WordSequence:
         """The words of the text in order, with those of its entities. Rules search phrases in it."""
         if self._word_sequence is None:
-            self._word_sequence = WordSequence.of(self.text)
+            self._word_sequence = WordSequence.of(self.text, self.entities)
         return self._word_sequence
 
     @property
@@ -147,28 +142,6 @@ def _url_forms(url: Url) -> Iterator[str]:
         yield url.display_url
 
 
-_NORMALIZATION_UNIT = re.compile(rf"(?s:.)[{COMBINING_MARKS}\u1160-\u11ff]*")
-"""A character with all that may combine with it in NFC: marks, and vowels and final consonants of Hangul."""
-MAX_CACHED_TEXTS = 16  # a few, because explaining one rule searches many terms in one text
-
-
-class FoldedText:
-    """A case-folded text, and the position in the original text of each of its characters."""
-
-    def __init__(self, original: str) -> None:
-        self._original_spans: list[Indices] = []
-        pieces = []
-        for unit in _NORMALIZATION_UNIT.finditer(original):
-            piece = fold(unit.group())
-            pieces.append(piece)
-            self._original_spans += [unit.span()] * len(piece)
-        self.text = "".join(pieces)
-
-    def original_span(self, start: int, end: int) -> Indices:
-        """Return where ``text[start:end]`` of the folded text begins and ends in the original text."""
-        return self._original_spans[start][0], self._original_spans[end - 1][1]
-
-
 def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
     """Return start and end of each occurrence of a case-folded term in the text, in order and in code points.
 
@@ -179,22 +152,16 @@ def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
     return sorted({*_find_in_entities(analyzed, term), *_find_in_words(text, term)})
 
 
-@lru_cache(MAX_CACHED_TEXTS)
-def sequence_spans(text: str) -> tuple[Indices, ...]:
-    """Return the start and end in the text of each word of :attr:`filters.analyzed_text.AnalyzedText.word_sequence`."""
-    folded = FoldedText(blank_link_prefixes(text))
-    return tuple(folded.original_span(start, end) for _, start, end in tokens(folded.text))
-
-
 def _find_in_entities(analyzed: AnalyzedText, term: str) -> Iterator[Indices]:
     for name, family in analyzed.entities._asdict().items():
         for entity in family:
-            if AnalyzedText("", NO_ENTITIES._replace(**{name: (entity,)})).contains_term(term):
+            alone = entity._replace(indices=(0, 0))  # in an empty text, so that its place takes no time
+            if AnalyzedText("", NO_ENTITIES._replace(**{name: (alone,)})).contains_term(term):
                 yield entity.indices
 
 
 def _find_in_words(text: str, term: str) -> Iterator[Indices]:
-    folded = _fold_cached(text)
+    folded = folded_text(text)
     for start, end in _find_spans(folded.text, term):
         yield folded.original_span(start, end)
 
@@ -208,8 +175,3 @@ def _find_spans(folded: str, term: str) -> Iterator[Indices]:
             yield start, start + len(term)
     else:
         yield from ((start, end) for _, start, end in tokens(folded) if folded[start:end] == term)
-
-
-@lru_cache(MAX_CACHED_TEXTS)
-def _fold_cached(text: str) -> FoldedText:
-    return FoldedText(text)

@@ -14,30 +14,36 @@ from filters.tables import (
     BIDI_CONTROLS,
     COMBINING_MARKS,
     CYRILLIC,
+    INVISIBLE,
+    LETTERS_AND_DIGITS,
     MAX_TLD_CHARS,
+    NEWER_LETTERS,
     NON_DECIMAL_NUMBERS,
     TLDS,
 )
 
-_NOT_IN_RUN = rf"""\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}"""
-_RUN_WITH_DOT = re.compile(rf"(?:[{_NOT_IN_RUN}]++|[^.{_NOT_IN_RUN}]++(?!\.))*+([^{_NOT_IN_RUN}]++)")
-"""The next run of host characters that has a dot. The possessive repetitions pass all other runs in one linear scan."""
+_NOT_IN_RUN = rf"""\s\x00-\x1f\x7f!"#$%&'()+*,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}"""
+_RUN_WITH_DOT = re.compile(
+    rf"(?:[{_NOT_IN_RUN}]+(?![{_NOT_IN_RUN}])|[^.{_NOT_IN_RUN}]+(?![^{_NOT_IN_RUN}]))*([^.{_NOT_IN_RUN}]*\.[^{_NOT_IN_RUN}]*)"
+)
+"""The next run of host characters that has a dot. Each lookahead lets a part of the text before it match in one way
+only, so the scan is linear, also where no run has a dot."""
 
 _ASCII_STRETCH = re.compile(rf"[A-Za-z0-9_.\-{ACCENTED_LATIN}]+")
 _PROTOCOL = re.compile(r"https?://\Z", re.IGNORECASE)
 _ASCII_NAME = re.compile(r"[A-Za-z0-9\-]+")
 _PORT = re.compile(r":[0-9]+")
 _IN_PATH = rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
-_BRACKETED = rf"\({_IN_PATH}*+(?:\({_IN_PATH}++\){_IN_PATH}*+)?\)"
-_PATH = re.compile(rf"/(?:{_IN_PATH}++|{_BRACKETED})*+")
+_BRACKETED = rf"\({_IN_PATH}*(?:\({_IN_PATH}+\){_IN_PATH}*)?\)"
+_PATH = re.compile(rf"/(?:{_IN_PATH}+|{_BRACKETED})*")
 _PATH_END = re.compile(rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}=_#/+\-)]")
-_QUERY = re.compile(r"\?[A-Za-z0-9!?*'@();:&=+$/%#\[\]\-_.,~|]++")
+_QUERY = re.compile(r"\?[A-Za-z0-9!?*'@();:&=+$/%#\[\]\-_.,~|]+")
 _QUERY_END = re.compile(r"[A-Za-z0-9_&=#/\-]")
 _SHORT_PATH = re.compile(r"t\.co(/[A-Za-z0-9]+)", re.IGNORECASE)
 """Host and path of a link of Twitter's shortener, whose paths have only letters and digits."""
 
-_FORBIDDEN_BEFORE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff]")
-_FORBIDDEN_BEFORE_BARE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff\-_./]")
+_FORBIDDEN_BEFORE = re.compile(r"[A-Za-z0-9@\uff20$\uff04#\uff03\ufffe\ufeff\uffff]")
+_FORBIDDEN_BEFORE_BARE = re.compile(r"[A-Za-z0-9@\uff20$\uff04#\uff03\ufffe\ufeff\uffff\-_./]")
 _FORBIDDEN_AFTER = re.compile(r"[A-Za-z0-9@+\-]")
 
 MAX_LABEL_CHARS = 63  # of one label of a host name, including punycode (RFC 1035)
@@ -238,16 +244,16 @@ _FORBIDDEN_AFTER_MENTION = re.compile(rf"[@\uff20{ACCENTED_LATIN}]|://")
 _RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
 
 _TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
-_TAG_LETTER = re.compile(rf"[^\W\d_{NON_DECIMAL_NUMBERS}]|[{COMBINING_MARKS}]")
+_TAG_LETTER = re.compile(rf"(?![{INVISIBLE}])(?:[^\W\d_{NON_DECIMAL_NUMBERS}]|[{NEWER_LETTERS}{COMBINING_MARKS}])")
 _NO_NON_DECIMAL_NUMBER = rf"(?![{NON_DECIMAL_NUMBERS}])"
-_TAG_CHARACTER = rf"{_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}]"
-_TAG = re.compile(rf"[#\uff03](?![\ufe0e\ufe0f\u20e3])((?:{_TAG_CHARACTER})++)")
-_FORBIDDEN_BEFORE_TAG = re.compile(rf"(?![\ufe0e\ufe0f]){_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}&]")
+_IN_TAG = f"{LETTERS_AND_DIGITS}{COMBINING_MARKS}{_TAG_SPECIALS}"
+_TAG = re.compile(rf"[#\uff03](?![\ufe0e\ufe0f\u20e3])((?:{_NO_NON_DECIMAL_NUMBER}[{_IN_TAG}])+)")
+_FORBIDDEN_BEFORE_TAG = re.compile(rf"(?![{INVISIBLE}]){_NO_NON_DECIMAL_NUMBER}[{_IN_TAG}&]")
 _FORBIDDEN_AFTER_TAG = re.compile(r"[#\uff03]|://")
 
 _CASHTAG = re.compile(
-    rf"(?:(?<!\S)|(?<=[{BIDI_CONTROLS}]))\$([A-Za-z]{{1,6}}(?:[._][A-Za-z]{{1,2}})?)"
-    r"""(?=\Z|[\s!'#%&()*+,\\\-./:;<=>?@\[\]^_{|}~$"])"""
+    rf"(?:(?<!\S)|(?<=[{INVISIBLE}]))[$\uff04]([A-Za-z]{{1,6}}(?:[._][A-Za-z]{{1,2}})?)"
+    rf"""(?=\Z|[\s!'#%&()*+,\\\-./:;<=>?@\[\]^_{{|}}~$"{INVISIBLE}])"""
 )
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
@@ -257,7 +263,7 @@ def extract_entities(text: str) -> Entities:
     found = Entities(
         mentions=tuple(_find_mentions(text)) if "@" in text or "\uff20" in text else (),
         hashtags=tuple(_find_hashtags(text)) if "#" in text or "\uff03" in text else (),
-        cashtags=tuple(_find_cashtags(text)) if "$" in text else (),
+        cashtags=tuple(_find_cashtags(text)) if "$" in text or "\uff04" in text else (),
         urls=tuple(_make_url(text, *span) for span in find_urls(text)) if "." in text else (),
     )
     return _without_overlaps(found) if found.urls and any(found[:3]) else found

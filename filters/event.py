@@ -8,8 +8,8 @@ from filters import index_keys
 from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
 from filters.index_keys import Box, Key, event_box_keys, event_point_keys
-from filters.term_search import WordSequence
 from filters.tokens import compounds, fold
+from filters.word_sequence import WordSequence
 
 MAX_CACHED_BIOS = 1024  # number of bios whose words and keys are cached, because an author often posts again
 

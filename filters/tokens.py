@@ -19,12 +19,24 @@ from functools import lru_cache
 from operator import add
 from typing import NamedTuple
 
-from filters.tables import COMBINING_MARKS, PICTOGRAPHS, UNSPACED_SCRIPTS, WORD_CHARACTERS, ZERO_WIDTH_JOINERS
+from filters.invisible import EMOJI, INFORMATION, KEYCAP, drop_invisible
+from filters.tables import (
+    COMBINING_MARKS,
+    INVISIBLE,
+    LETTERS_AND_DIGITS,
+    NEWER_LETTERS,
+    NEWER_MARKS,
+    NEWER_NUMBERS,
+    PICTOGRAPHS,
+    UNSPACED_SCRIPTS,
+    WORD_CHARACTERS,
+    ZERO_WIDTH_JOINERS,
+)
 
 _CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _STRETCH = re.compile(f"[{UNSPACED_SCRIPTS}][{UNSPACED_SCRIPTS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}]*")
 _INSIDE = re.compile(f"[{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]+")  # the letters of later versions of Unicode too
-_RUN = re.compile(rf"[\w{UNSPACED_SCRIPTS}][{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]*")
+_RUN = re.compile(rf"[{LETTERS_AND_DIGITS}{UNSPACED_SCRIPTS}][{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]*")
 
 
 def has_unspaced(text: str) -> bool:
@@ -74,28 +86,31 @@ def find_starts(folded: str, term: str) -> Iterator[int]:
             at = folded.find(term, at + 1, run.end())
 
 
-_FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
-_KEYCAP = r"[0-9#*]\u20e3"
-_TAGS = r"[\U000e0020-\U000e007e]++\U000e007f"
-_SKIN_TONE = r"[\U0001f3fb-\U0001f3ff]"
-_PICTOGRAPH = rf"(?:{_SKIN_TONE}|[{PICTOGRAPHS}]{_SKIN_TONE}?(?:{_TAGS})?)"
-_EMOJI = rf"{_FLAG}|{_KEYCAP}|{_PICTOGRAPH}(?:\u200d{_PICTOGRAPH})*"
-"""An emoji by the grammar of Unicode (UTS #51), without the characters that choose its presentation."""
-
-_INFORMATION = "\u2139"
-"""The one emoji that is a letter too."""
-_EMOJI_PATTERN = re.compile(_EMOJI)
+_EMOJI_PATTERN = re.compile(EMOJI)
 _SPECIAL = re.compile(rf"[{PICTOGRAPHS}{UNSPACED_SCRIPTS}\u20e3]")
 _ASCII_WORDS = re.compile(r"[a-z0-9_]+")
-_WORDS = re.compile(rf"\w[{WORD_CHARACTERS}]*")
-_NO_EMOJI = rf"(?!{_KEYCAP}|{_INFORMATION})"
-_NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}]|{_KEYCAP}|{_INFORMATION})"
-_WORDS_AND_EMOJIS = re.compile(rf"{_EMOJI}|\w(?:{_NO_EMOJI}[{WORD_CHARACTERS}])*")
-_SPACED_WORD = rf"{_NOT_UNSPACED}\w(?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*"
-_TOKENS = re.compile(rf"(?P<emoji>{_EMOJI})|(?P<unspaced>[{UNSPACED_SCRIPTS}])|(?P<word>{_SPACED_WORD})")
+_WORDS = re.compile(f"[{LETTERS_AND_DIGITS}][{WORD_CHARACTERS}]*")
+_NO_EMOJI = rf"(?!{KEYCAP}|{INFORMATION})"
+_NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}]|{KEYCAP}|{INFORMATION})"
+_WORDS_AND_EMOJIS = re.compile(rf"{EMOJI}|[{LETTERS_AND_DIGITS}](?:{_NO_EMOJI}[{WORD_CHARACTERS}])*")
+_SPACED_WORD = rf"{_NOT_UNSPACED}[{LETTERS_AND_DIGITS}](?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*"
+_TOKENS = re.compile(rf"(?P<emoji>{EMOJI})|(?P<unspaced>[{UNSPACED_SCRIPTS}])|(?P<word>{_SPACED_WORD})")
+_NEWER = f"{NEWER_LETTERS}{NEWER_MARKS}"
+_NEWER_STRETCH = re.compile(f"([{_NEWER}]+)")
+_FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
-_PRESENTATIONS = re.compile("[\ufe0e\ufe0f]")
-"""The characters that choose between the two presentations of an emoji: as text (❤︎) or coloured (❤️)."""
+
+def _in_basic_plane(table: str) -> str:
+    return "".join(re.findall(r"\\u[0-9a-f]{4}(?:-\\u[0-9a-f]{4})?", table))
+
+
+_BEYOND = r"\U00010000-\U0001efff\U00020000-\U0010ffff"
+"""All beyond the basic plane except pictographs. A set searches these two ranges in a tenth of the time of exact ones,
+which it compares one after the other."""
+_MAY_BE_NEWER = re.compile(f"[{_in_basic_plane(_NEWER + NEWER_NUMBERS)}{_BEYOND}]")
+_MAY_BE_RARE = re.compile(rf"[{_in_basic_plane(_NEWER + INVISIBLE)}\uff03\uff04\uff20{_BEYOND}]")
+"""What folding must look at twice: newer and invisible characters, and full-width signs."""
+_BASIC_WORDS = re.compile(rf"\w[\w{_in_basic_plane(WORD_CHARACTERS)}]*")
 _DOTTED_I = re.compile("i\u0307+")
 
 
@@ -111,17 +126,36 @@ class Token(NamedTuple):
 
 
 def fold(text: str) -> str:
-    """Return the text without differences of case, of Unicode form and of the presentation of emoji.
+    """Return the text without invisible characters, and without differences of case and of Unicode form.
 
-    These are NFC and full case folding (Unicode 3.13), with two additions. Variation selectors 15 and 16 are left out,
-    so an emoji is the same with and without one. ``İ`` gives ``i``, as people without a Turkish keyboard type it. The
-    ``i`` without a dot stays apart, because it makes other words in Turkish. Accents are kept (``touché`` is not
-    ``touche``), and so are the different kinds of apostrophes.
+    Case and form are folded by NFC and full case folding (Unicode 3.13). One case more: ``İ`` gives ``i``, as people
+    without a Turkish keyboard type it. The ``i`` without a dot stays apart, because it makes other words in Turkish.
+    Accents are kept (``touché`` is not ``touche``), and so are the different kinds of apostrophes, and full-width
+    letters. The full-width signs of entities become ``#``, ``@`` and ``$``. A letter or mark that is newer than Unicode
+    14 stays as it is, because not every version of Python knows it.
     """
     if text.isascii():
         return text.lower()
-    if "\ufe0f" in text or "\ufe0e" in text:
-        text = _PRESENTATIONS.sub("", text)
+    return fold_visible(drop_invisible(text)) if _MAY_BE_RARE.search(text) else _fold_known(text)
+
+
+def fold_visible(text: str) -> str:
+    """Return a text from which invisible characters were dropped before, folded like by :func:`fold`.
+
+    For a part of such a text, in which a joiner may have lost the letters around it.
+    """
+    if text.isascii():
+        return text.lower()
+    for wide, sign in _FULLWIDTH_SIGNS.items():
+        text = text.replace(wide, sign)
+    if not _MAY_BE_NEWER.search(text):
+        return _fold_known(text)
+    pieces = _NEWER_STRETCH.split(text)
+    pieces[::2] = map(_fold_known, pieces[::2])
+    return "".join(pieces)
+
+
+def _fold_known(text: str) -> str:
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     return unicodedata.normalize("NFC", _DOTTED_I.sub("i", folded)) if "\u0307" in folded else folded
 
@@ -135,14 +169,13 @@ def words(folded: str) -> set[str]:
     pieces = folded.split()
     found = set(_ASCII_WORDS.findall(" ".join(filter(str.isascii, pieces))))
     rest = " ".join([piece for piece in pieces if not piece.isascii()])
-    if not _SPECIAL.search(rest):
-        return found.union(_WORDS.findall(rest))
-    found.update(_EMOJI_PATTERN.findall(rest))
-    rest = blank_emoji(rest)
-    if has_unspaced(rest):
-        found |= grams(find_runs(rest))
-        rest = blank_unspaced(rest)
-    return found.union(_WORDS.findall(rest))
+    if _SPECIAL.search(rest):
+        found.update(_EMOJI_PATTERN.findall(rest))
+        rest = blank_emoji(rest)
+        if has_unspaced(rest):
+            found |= grams(find_runs(rest))
+            rest = " ".join(blank_unspaced(rest).split())
+    return found.union((_WORDS if _MAY_BE_NEWER.search(rest) else _BASIC_WORDS).findall(rest))
 
 
 def tokens(folded: str) -> Iterator[Token]:

@@ -1,7 +1,7 @@
 """The filter ``track``: phrases. A comma means OR, a space means AND."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import ClassVar, NamedTuple, Self
 
 from filters.analyzed_text import AnalyzedText, find_occurrences
@@ -10,6 +10,7 @@ from filters.entities import extract_entities
 from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, estimate_rarity
+from filters.invisible import drop_invisible
 from filters.term_search import SearchedTerm, searched_term
 from filters.tokens import fold
 
@@ -18,7 +19,6 @@ MAX_PHRASE_BYTES = 60  # of one phrase, in UTF-8
 
 MAX_CANDIDATE_KEYS = 3
 """Number of index keys of a phrase that must be searched in the text. Three leave few false candidates."""
-_FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN_PHRASES = re.compile(r"[A-Za-z0-9_, ]+")
@@ -92,14 +92,16 @@ class Track(Filter):
             raise ParameterError(message, param="track")
         for text in texts:
             if not 1 <= (size := len(text.encode())) <= MAX_PHRASE_BYTES:
-                message = f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}"
+                hint = "" if size else "; in a URL, a `#` is written as %23"
+                message = f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}{hint}"
                 raise ParameterError(message, param="track")
         if are_plain:
             return cls([frozenset(fold(text).split()) for text in texts], are_plain=True)
-        phrases = [frozenset(map(_fold_term, text.split())) for text in texts]
-        unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
-        unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
-        return cls(phrases, sorted(unmatchable))
+        phrases = [frozenset(map(fold, _split(text))) for text in texts]
+        unmatchable = {term for text in texts for term in _split(text) if _is_unmatchable(term)}
+        wordless = (text for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
+        unmatchable.update(_shown(text.strip()) for text in wordless)
+        return cls([phrase for phrase in phrases if phrase], sorted(unmatchable))
 
     def index_terms(self) -> IndexTerms:
         """Return an exact clause for each phrase of words and entities, and a candidate clause for each other phrase.
@@ -148,13 +150,18 @@ def _has_word(phrase: Clause) -> bool:
     )
 
 
+def _split(phrase: str) -> Iterator[str]:
+    """Return the terms of a phrase as written, but without invisible characters. There may be none."""
+    return filter(None, map(drop_invisible, phrase.split()))
+
+
+def _shown(phrase: str) -> str:
+    """Return a phrase for a message. If it is invisible, return its code points, such as ``U+FE0F``."""
+    return phrase if drop_invisible(phrase).strip() else " ".join(f"U+{ord(character):04X}" for character in phrase)
+
+
 def _is_unmatchable(term: str) -> bool:
     """Return whether no text can have the term, because its entities are taken out of the text first."""
     if _PLAIN.fullmatch(term):
         return False
-    return not AnalyzedText(term, extract_entities(term)).contains_term(_fold_term(term))
-
-
-def _fold_term(word: str) -> str:
-    folded = fold(word)
-    return _FULLWIDTH_SIGNS.get(folded[:1], folded[:1]) + folded[1:]
+    return not AnalyzedText(term, extract_entities(term)).contains_term(fold(term))

@@ -35,10 +35,11 @@ from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.tracing import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
-from stream_server.runtime import listening
+from stream_server.runtime import listening, output_thread
 from stream_server.runtime.event_loop import LoopWatch
 from stream_server.runtime.listening import Listeners
 from stream_server.security import signing_keys, tokens
+from stream_server.security.clock_check import ClockCheck
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
@@ -116,8 +117,8 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
-    services = _make_background_services(store, config, hub, directory)
-    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
+    services = _make_background_services(store, config, hub, directory, authority.clock_check)
+    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services, authority.clock_check)
     app[app_keys.WRITE_GUARD], app[app_keys.TRENDS] = services.write_guard, services.trends
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
@@ -148,7 +149,7 @@ async def serve_application(
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
-        door = front_door.make_front_door(app)
+        door = front_door.FrontDoor(app)
         await door.open(listen().sockets, listening.LISTEN_BACKLOG)
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
@@ -195,7 +196,9 @@ def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
     hub.background_tasks.start(directory.answer(question), "question about streams")
 
 
-def _make_background_services(store: Store, config: Config, hub: Hub, directory: StreamDirectory) -> BackgroundServices:
+def _make_background_services(
+    store: Store, config: Config, hub: Hub, directory: StreamDirectory, clock_check: ClockCheck
+) -> BackgroundServices:
     return BackgroundServices(
         JobWorkers(store.job_queue, store.job_runner),
         RepairLoop(store.repair),
@@ -205,7 +208,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
-        WriteGuard(store.state, config.write_replicas),
+        WriteGuard(store.state, config.write_replicas, clock_check.compare),
         TrendCounter(hub),
         store.cluster_watch,
     )
@@ -260,7 +263,9 @@ def _load_filters() -> Registry:
     return registry
 
 
-def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.ReadinessCheck:
+def _readiness(
+    hub: Hub, feed: Feed, services: BackgroundServices, clock_check: ClockCheck
+) -> app_keys.ReadinessCheck:
     """Return the check behind ``/readyz``: ready if the feed works, Redis takes writes, and nothing is stopping."""
     watch, guard = services.cluster_watch, services.write_guard
 
@@ -268,8 +273,11 @@ def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.R
         fault = watch.fault or guard.fault
         is_ready = feed.is_ready and not hub.is_stopping and not fault
         detail = {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
+        if feed.link_health.reason:
+            detail["redis"] = feed.link_health.reason
         reason = {"reason": f"nothing can be written: {fault}"} if fault else {}
-        return is_ready, detail | reason | watch.detail()
+        warnings = (*watch.all_warnings, *clock_check.warnings)
+        return is_ready, detail | reason | ({"warnings": warnings} if warnings else {})
 
     return ready
 
@@ -315,6 +323,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "ring_bytes": lambda: hub.ring.size_bytes,
         "log_number": lambda: hub.head.n,
         "log_invalid_rows_total": lambda: store.log.invalid_rows,
+        "output_lines_dropped_total": output_thread.lines_dropped,
         "tasks": lambda: len(asyncio.all_tasks()),
         "memory_blocks": sys.getallocatedblocks,
         "loop_blocked_max_seconds": lambda: loop_watch.recent_seconds,

@@ -13,8 +13,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from filters.suggestion import suggest
 from stream_server.build import full_version
 from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput, failure_of
+from stream_server.runtime.output_thread import open_closed_descriptors
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "Run the server, with an embedded Redis unless --redis names another one.",
@@ -101,6 +103,14 @@ class CommandGroup(click.Group):
         found: click.Command = getattr(module, name)
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name. Raises UsageError for an unknown one, with the nearest name."""
+        if args and args[0] not in COMMANDS and (meant := suggest(args[0], COMMANDS)):
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{meant}'?")
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands and options that begin with ``incomplete``.
 
@@ -135,6 +145,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command ``stream-server`` with the arguments of this process."""
+    open_closed_descriptors()
     codecs.register_error(ESCAPE, _escape_unencodable)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

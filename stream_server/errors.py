@@ -10,8 +10,16 @@ from stream_server.wire.errors import STATUS_BY_CODE
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why ``error`` came, for the log: the message of its first cause, or the name of a type without one."""
-    return reason_of(error.__cause__) if error.__cause__ is not None else str(error) or type(error).__name__
+    """Return why ``error`` came, for the log: the message of :func:`first_cause`, or the name of a type without one."""
+    cause = first_cause(error)
+    return str(cause) or ("no answer in time" if isinstance(cause, TimeoutError) else type(cause).__name__)
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """Return the error from which ``error`` came. That of a timeout is the timeout, and no cancelled task inside it."""
+    while error.__cause__ is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__
+    return error
 
 
 class ApiError(Exception):

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from stream_server.cli import cli
 from tests.preloaded.launcher import AnyProcess, start_module
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = (sys.executable, "-m", "stream_server")
@@ -33,14 +34,15 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
-    """Run ``stream-server`` to its end, for 30 s at most. Fails if it prints a traceback."""
+    """Run ``stream-server`` to its end, for `PATIENCE` at most. Fails if it prints a traceback."""
     with TemporaryFile() as out, TemporaryFile() as err:
         process = _start([*COMMAND, *map(str, arguments)], env or clean_environment(), out, err)
         try:
-            code = process.wait(30)
+            code = process.wait(PATIENCE)
         finally:
             if process.poll() is None:
                 process.kill()
+                process.wait()
         printed, errors = _text(out), _text(err)
     assert "Traceback" not in errors, errors
     return Outcome(code, printed, errors)
@@ -78,7 +80,7 @@ class Running:
     def err(self) -> str:
         return self._files[1].read_text(errors="replace")
 
-    def until(self, check: Callable[[], object], seconds: float = 60.0) -> None:
+    def until(self, check: Callable[[], object], seconds: float = PATIENCE) -> None:
         """Wait until ``check`` is true. Fails with the output if the program ends before that."""
         end = time.monotonic() + seconds
         while not check():
@@ -90,7 +92,7 @@ class Running:
     def interrupt(self) -> int:
         """Send SIGINT and return the exit code."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(15)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager
@@ -102,7 +104,7 @@ def running(*arguments: str | Path, folder: Path, env: Mapping[str, str], cwd: P
     finally:
         if program.process.poll() is None:
             program.process.kill()
-        program.process.wait(5)
+        program.process.wait(PATIENCE)
 
 
 def _start(command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes], cwd: Path = ROOT) -> AnyProcess:

@@ -21,7 +21,7 @@ SLOW_SECONDS = 1.0
 
 LISTED = 25
 
-DEFAULT_TIMEOUT_SECONDS = 120
+DEFAULT_TIMEOUT_SECONDS = 300
 """The ``timeout`` of pyproject.toml."""
 
 

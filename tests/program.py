@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -22,7 +24,7 @@ class Program:
         self.pid = process.pid
         self.said: list[dict[str, Any]] = []
 
-    async def hear(self, word: str, *, seconds: float = 20.0) -> Any:
+    async def hear(self, word: str, *, seconds: float = PATIENCE) -> Any:
         """Wait for the first line with the member ``word``, also an earlier one, and return the value."""
         async with asyncio.timeout(seconds):
             while True:
@@ -37,7 +39,7 @@ class Program:
         assert line, f"the program ended without {word!r}; it said {self.said}"
         self.said.append(json.loads(line))
 
-    async def end(self, *, seconds: float = 20.0) -> int:
+    async def end(self, *, seconds: float = PATIENCE) -> int:
         """Read all output until the program ends, and return its exit code."""
         assert self.process.stdout is not None
         async with asyncio.timeout(seconds):

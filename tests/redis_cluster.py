@@ -17,6 +17,7 @@ from redis.crc import key_slot
 
 from stream_server.demo.cluster_demo import free_ports
 from tests.redis_process import RedisProcess
+from tests.waiting import PATIENCE
 
 SLOTS = 16_384
 CORE_SLOT = key_slot(b"{core}:meta")
@@ -54,7 +55,7 @@ class Node(RedisProcess):
     def __repr__(self) -> str:
         return f"<node {self.port}>"
 
-    def start(self, seconds: float = 10) -> Self:
+    def start(self, seconds: float = PATIENCE) -> Self:
         super().start(seconds)
         self.id = self.run("CLUSTER", "MYID").decode()
         return self

@@ -14,7 +14,7 @@ import redis
 
 from stream_server.demo.cluster_demo import free_ports
 from stream_server.runtime.embedded_redis import PROGRAMS, carried, engine_of_binary
-from tests.waiting import wait_for_process
+from tests.waiting import PATIENCE, wait_for_process
 
 
 @cache
@@ -71,7 +71,7 @@ class RedisProcess:
         self._replica_of: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, seconds: float = 10) -> Self:
+    def start(self, seconds: float = PATIENCE) -> Self:
         """Start it and wait until it answers PING. Raises TimeoutError after ``seconds``."""
         command = [*self._command, *self._replica_of]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
@@ -106,7 +106,7 @@ class RedisProcess:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(5)
+        self.process.wait(PATIENCE)
 
     def pause(self) -> None:
         assert self.process is not None

@@ -3,8 +3,8 @@
 It uses only the contract: the statuses as the API returned them, the parameters of a stream, and the documents (the
 track matcher of the design, Twitter's pages on `track`, `follow`, `locations`). Text in scripts without spaces is not
 split into words: a term in such a script is searched in every stretch of characters. A term with punctuation is tried
-at each place of the text. Emoji are those of the package `emoji`. The reference shares one thing with the server: the
-key of the sample, which is a number.
+at each place of the text. Emoji are those of the package `emoji`, and invisible characters those of the package
+`regex`. The reference shares one thing with the server: the key of the sample, which is a number.
 
 A happening is an event in log order:
 
@@ -21,6 +21,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
+import regex  # type: ignore[import-untyped]  # it has no types
 from emoji import EMOJI_DATA
 
 from filters.sample import SAMPLE_HASH_KEY
@@ -99,16 +100,26 @@ class Stream:
             name = happening["target"]["id"]
         else:
             name = happening["status"]["id"]
-            matched = self._post(happening["status"]) if kind == "post" else name in self.reached
+            matched = self._post(happening["status"]) if kind == "post" else self._ends(name)
         return (kind, name) if matched and kind in self.kinds else None
 
     def _post(self, status: Status) -> bool:
         self.statuses[status["id"]] = status
-        matched = self._base(status) and speaks(status, self.params.get("language"))
+        matched = self._matches(status)
         if matched:
             # A delete follows its post, so what counts is that the post could reach this stream, not that it was sent.
             self.reached.add(status["id"])
         return matched
+
+    def _ends(self, name: str) -> bool:
+        """Whether the delete of a status is received: also of an older one by somebody whom the viewer follows since.
+
+        A page may have shown that one.
+        """
+        return name in self.reached or (name in self.statuses and self._matches(self.statuses[name]))
+
+    def _matches(self, status: Status) -> bool:
+        return self._base(status) and speaks(status, self.params.get("language"))
 
     def _graph(self, happening: Happening) -> bool:
         ends = {happening["source"]["id"], happening["target"]["id"]}
@@ -217,16 +228,10 @@ def _overlap(a: Box, b: Box) -> bool:
 def tracked(status: Status, track: str) -> bool:
     said, stretches, text = tokens(status), runs(status), fold(_without_entities(status))
     return any(
-        all(is_said(signed(fold(term)), said, stretches, text) for term in phrase.split())
+        all(is_said(term, said, stretches, text) for term in map(fold, phrase.split()) if term)
         for phrase in track.split(",")
         if _words(fold(phrase))  # a phrase of punctuation only matches nothing
     )
-
-
-def signed(term: str) -> str:
-    """Replace a full-width sign by its ASCII form."""
-    wide = "\uff03\uff20\uff04".find(term[0])
-    return term if wide < 0 else "#@$"[wide] + term[1:]
 
 
 def is_said(term: str, said: Collection[str], stretches: Iterable[str], text: str) -> bool:
@@ -289,8 +294,11 @@ def runs(status: Status) -> set[str]:
 
 
 def fold(text: str) -> str:
-    """Fold case and compose accents, so that neither makes a difference. An `i` has no second dot."""
-    text = "".join(c for c in text if c not in "\ufe0e\ufe0f")
+    """Fold case and compose accents, so that neither makes a difference. An `i` has no second dot.
+
+    Invisible characters are left out, and the full-width signs of entities are those of ASCII.
+    """
+    text = visible(text).translate({0xFF03: "#", 0xFF20: "@", 0xFF04: "$"})
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     while "i\u0307" in folded:
         folded = unicodedata.normalize("NFC", folded.replace("i\u0307", "i"))
@@ -326,8 +334,8 @@ def _without_entities(status: Status) -> str:
 
 @cache
 def is_word_character(character: str) -> bool:
-    """Whether words consist of such characters: letters, digits, marks on them, and `_`."""
-    return character == "_" or unicodedata.category(character)[0] in "LMN"
+    """Whether words consist of such characters: letters, digits, marks on them, `_`, and joiners between them."""
+    return character == "_" or character in JOINERS or unicodedata.category(character)[0] in "LMN"
 
 
 @cache
@@ -335,7 +343,32 @@ def is_unspaced(character: str) -> bool:
     return is_word_character(character) and unicodedata.name(character, "").startswith(UNSPACED)
 
 
-EMOJI = frozenset(fold(one) for one in EMOJI_DATA)
+def visible(text: str) -> str:
+    """Leave out invisible characters, except inside an emoji, and joiners with a letter on both sides."""
+    kept, at = "", 0
+    text = "".join(c for c in text if c in JOINERS or "\U000e0020" <= c <= "\U000e007f" or not INVISIBLE.match(c))
+    after_letter = False
+    while at < len(text):
+        sizes = range(min(LONGEST_EMOJI, len(text) - at), 0, -1)
+        size = next((size for size in sizes if text[at : at + size] in EMOJI), 0)
+        if not size and text[at] in JOINERS:
+            run = len(text) - at - len(text[at:].lstrip(JOINERS))
+            behind = text[at + run :]
+            emoji = any(behind[:length] in EMOJI for length in range(1, LONGEST_EMOJI + 1))
+            if after_letter and behind and not emoji and is_word_character(behind[0]):
+                kept += text[at : at + run]
+            at += run
+            continue
+        piece = text[at : at + (size or 1)]
+        after_letter = not size and is_word_character(piece)
+        kept += piece if size or not INVISIBLE.match(piece) else ""
+        at += len(piece)
+    return kept
+
+
+JOINERS = "\u200c\u200d"
+INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+EMOJI = frozenset(one.replace("\ufe0f", "").replace("\ufe0e", "") for one in EMOJI_DATA)
 LONGEST_EMOJI = max(map(len, EMOJI))
 
 
@@ -372,7 +405,7 @@ def _by_script(chunk: str) -> list[str]:
 
 
 def _parts(chunk: str) -> set[str]:
-    """Cut the text at all punctuation. A mark without a letter before it is none of a word."""
+    """Cut the text at all punctuation. A mark or joiner without a letter before it is none of a word."""
     found = "".join(c if is_word_character(c) else " " for c in chunk).split()
-    marks = "".join(c for c in chunk if unicodedata.category(c)[0] == "M" and not is_unspaced(c))
+    marks = "".join(c for c in chunk if c in JOINERS or (unicodedata.category(c)[0] == "M" and not is_unspaced(c)))
     return {word.lstrip(marks) for word in found}

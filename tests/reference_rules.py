@@ -15,6 +15,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
+import regex  # type: ignore[import-untyped]  # it has no types
+
+from filters.entities import extract_entities
 from tests import reference
 from tests.reference import Status, fold
 
@@ -30,7 +33,8 @@ MAX_MILES = 25.0
 MAX_DEPTH = 32
 MAX_LENGTH = 1024
 
-LEXEME = re.compile(r'\s*(?:([()])|(-?(?:[a-z_]+:)?(?:"[^"]*"(?:~\d+)?|\[[^\]]*\]|[^\s()"\[\]]+)))')
+LEXEME = regex.compile(r'(?:\s|\p{DI})*(?:([()])|(-?(?:[a-z_]+:)?(?:"[^"]*"(?:~\d+)?|\[[^\]]*\]|[^\s()"\[\]]+)))')
+SIGNS = {"#": "tag", "\uff03": "tag", "@": "mention", "\uff20": "mention", "$": "cashtag", "\uff04": "cashtag"}
 PRECEDENCE = {"AND": 2, "OR": 1, "(": 0}
 
 
@@ -43,13 +47,13 @@ class Text:
         self.entities = status["entities"]
         self.terms = reference.tokens(status)
         self.runs = reference.runs(status)
-        self.words = sequence(status["message"])
+        self.words = _sequence_around(status["message"], status["entities"])
 
     def says(self, term: str) -> bool:
         return reference.is_said(term, self.terms, self.runs, "")
 
     def saysin_a_row(self, words: "Words") -> bool:
-        return in_a_row(words, self.words) and all(self.says(word) for word, _ in words)
+        return in_a_row(words, self.words)
 
 
 class Seen:
@@ -121,7 +125,7 @@ def parsed(rule: str) -> Part:
 
 
 def _lexemes(rule: str) -> list[str]:
-    found, at, rule = [], 0, rule.rstrip()
+    found, at, rule = [], 0, regex.sub(r"(?:\s|\p{DI})+\Z", "", rule)
     while at < len(rule):
         match = LEXEME.match(rule, at)
         if match is None:
@@ -190,7 +194,10 @@ def _operand(lexeme: str) -> Operand:
     if bare.startswith('"'):
         name, value = ("near" if "~" in bare.rpartition('"')[2] else "phrase"), bare
     elif not colon:
-        name, value = {"#": "tag", "@": "mention", "$": "cashtag"}.get(bare[:1], "word"), bare
+        name, value = SIGNS.get(bare[:1], "word"), bare
+    value = reference.visible(value)
+    if is_one_picture(value) and name == "tag":
+        name = "word"  # the key of this sign
     name = ALIASES.get(name, name)
     if name not in VALUES or not re.fullmatch(VALUES[name], value) or not _sensible(name, value):
         raise NoRule(f"no operator: {lexeme}")
@@ -258,6 +265,27 @@ def _unquoted(value: str) -> str:
 
 
 def sequence(text: str) -> Words:
+    """Return the words of a phrase or bio, whose entities are those of a status with this text."""
+    found = extract_entities(text)._asdict()
+    return _sequence_around(text, {name: [one._asdict() for one in family] for name, family in found.items()})
+
+
+def _sequence_around(text: str, entities: Mapping[str, Any]) -> Words:
+    """Return the words of a text: each entity has words of its own, which touch none beside them."""
+    words: list[tuple[str, bool]] = []
+    at = 0
+    named = [(entity["indices"], name, entity) for name, family in entities.items() for entity in family]
+    for (start, end), name, entity in sorted(named, key=lambda one: one[0]):
+        words += _sequence_of_plain(text[at:start])
+        if name == "cashtags":
+            words.append((fold("$" + entity["text"]), False))
+        else:
+            words += _sequence_of_plain(entity.get("login") or entity.get("expanded_url") or entity["text"])
+        at = end
+    return (*words, *_sequence_of_plain(text[at:]))
+
+
+def _sequence_of_plain(text: str) -> Words:
     """Return the words of a text. The beginning of a link is left out, because links are compared without it."""
     return sequence_of_link(re.sub(r"(?a)(?<!\w)(?i:https?://www\.|https?://|www\.)(?=(?u:\w))", " ", text))
 
@@ -432,9 +460,9 @@ VALUES = {
     "word": r'[^\s()"\[\]:]+',
     "phrase": _QUOTED,
     "near": _QUOTED + r"~[1-6]",
-    "tag": r"#\w+",
-    "mention": r"@\w+",
-    "cashtag": r"\$[A-Za-z]+",
+    "tag": r"[#\uff03]\w+",
+    "mention": r"[@\uff20]\w+",
+    "cashtag": r"[$\uff04][A-Za-z]+",
     **dict.fromkeys(("from", "to", "retweets_of"), r"\w+"),
     **dict.fromkeys(("url", "place", "bio"), rf"\w+|{_QUOTED}"),
     "conversation_id": r"\d+",

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.needed import need_index
 from tests.program import ROOT
 
-BUILD_SECONDS = 200
+BUILD_SECONDS = 500
 """The first build installs Sphinx, and an index may be slow."""
 
 

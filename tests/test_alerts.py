@@ -102,6 +102,7 @@ FIRED_BY: dict[str, Callable[[Site], None]] = {
     "StreamServerRedisReconnects": count("redis_reconnects_total"),
     "StreamServerLogRolledBack": once("rollbacks_total"),
     "StreamServerWritesRefused": value(memory_alarm=1),
+    "StreamServerWritesFail": refuse(1),
     "StreamServerReplicasMissing": value(write_replicas_missing=1),
     "StreamServerRedisFillsUp": value(redis_memory_bytes=81),
     "StreamServerJobsParked": value(jobs_parked=1),

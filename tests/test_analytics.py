@@ -23,6 +23,7 @@ from stream_server.client import Client
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
+from tests.waiting import PATIENCE
 
 EXAMPLE = ROOT / "examples" / "analytics"
 
@@ -107,7 +108,7 @@ def test_each_event_counts_once_although_the_counters_are_killed(server: Server,
                 counters[0].until(lambda: number_counted(file) > some)  # noqa: B023 - called before the next turn
                 victim = number % PARTS
                 counters[victim].process.kill()
-                counters[victim].process.wait(5)
+                counters[victim].process.wait(PATIENCE)
                 kills_between += not posting.done()
                 posting.result()
                 counters[victim] = counter(server, token, file, victim + 1, tmp_path / f"{number}-{victim}")
@@ -115,7 +116,7 @@ def test_each_event_counts_once_although_the_counters_are_killed(server: Server,
     finally:
         for one in counters:
             one.process.kill()
-            one.process.wait(5)
+            one.process.wait(PATIENCE)
     assert counted(file) == oracle.counts, f"seed {seed}"
     assert kills_between > 0, "no counter was killed while posts arrived"
     assert_the_views_show(file, tmp_path)
@@ -145,7 +146,7 @@ def test_a_counter_that_dies_before_its_first_event_goes_on_where_it_began(serve
         finally:
             for one in counters:
                 one.process.kill()
-                one.process.wait(5)
+                one.process.wait(PATIENCE)
         if not start:
             assert number_of_active() == 0
             asyncio.run(post(server, people, [(login, "while nobody counted") for login in people]))
@@ -191,7 +192,7 @@ async def post(server: Server, people: dict[str, str], posting: list[tuple[str, 
 def test_a_counter_says_why_it_cannot_count(server: Server, tmp_path: Path) -> None:
     command = (sys.executable, EXAMPLE / "count.py", server.address, "nonsense", tmp_path / "results.db")
     with running(*command, folder=tmp_path, env=clean_environment(PYTHONPATH=str(ROOT))) as refused:
-        assert refused.process.wait(15) == 1
+        assert refused.process.wait(PATIENCE) == 1
         assert refused.err == "401 invalid_token: the token is not a JSON Web Token\n"
 
 

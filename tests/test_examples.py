@@ -21,6 +21,7 @@ from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
 from tests.installing import install
 from tests.posts import post
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
 
@@ -91,7 +92,7 @@ def test_a_port_in_use_is_one_sentence(program: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         command = [sys.executable, str(EXAMPLES / program), "http://127.0.0.1:9", str(port)]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert ended.returncode == 1
     assert re.fullmatch(rf"cannot listen on port {port}: .+; give another one as the last argument\n", ended.stderr)
 
@@ -174,7 +175,7 @@ def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:
     for example in ("sse_consumer.py", "long_polling.py"):
         command = (sys.executable, EXAMPLES / example, server.address, jwt, "sample=101")
         with running(*command, folder=tmp_path / example, env=clean_environment()) as consumer:
-            assert consumer.process.wait(15) == 1
+            assert consumer.process.wait(PATIENCE) == 1
             assert "refused: 400" in consumer.err
             assert "sample" in consumer.err
 

@@ -80,6 +80,8 @@ OWN = [
     ("İstanbul", "istanbul", True),
     ("kar\u0131n", "karin", False),
     ("हिन्दी", "यह हिन्दी है", True),
+    ("\uff04twtr", "buy $TWTR", True),
+    ("$100", "only \uff04100!", True),
 ]
 
 EMOJI = [
@@ -96,6 +98,29 @@ EMOJI = [
     ("🏴", "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", False),
     ("❤", "I ❤\ufe0f tea", True),
     ("❤\ufe0f", "I ❤\ufe0e tea", True),
+    ("#\ufe0f\u20e3", "press #\ufe0f\u20e3", True),
+    ("°C", "20°C today", True),
+    ("c", "20°C today", True),
+    ("°C", "20°F today", False),
+]
+
+INVISIBLE = [
+    ("tea", "t\u00adea", True),
+    ("t\u00adea", "tea", True),
+    ("tea", "t\u2060ea", True),
+    ("tea", "\u200ftea\u200e!", True),
+    ("tea", "tea\u200b", True),
+    ("tea \ufe0f", "tea", True),
+    ("ខ្មែរភាសា", "ខ្មែរ\u200bភាសា", True),
+    ("ខ្មែរ\u200bភាសា", "ខ្មែរភាសា", True),
+    ("ข่าวไทย", "ข่าว\u200bไทย", True),
+    ("မြန်မာ\u200bစာ", "မြန်မာစာ", True),
+    ("کتاب", "کتاب\u200c خوب", True),
+    ("کتاب\u200c", "کتاب خوب", True),
+    ("می\u200cشود", "می\u200cشود", True),
+    ("میشود", "می\u200cشود", False),
+    ("葛飾", "葛\U000e0100飾区", True),
+    ("\ufe0f", "❤\ufe0f", False),
 ]
 
 UNSPACED = [
@@ -123,6 +148,9 @@ UNSPACED = [
     ("C#", "C#を学ぶ", True),
     ("e-mailを", "e-mailを送る", True),
     ("東京", "#東京タワー", True),
+    ("iphone", "#iPhoneケース", True),
+    ("ケース", "#iPhoneケース", True),
+    ("#iphone", "#iPhoneケース", False),
     ("#東京", "#東京タワー", False),
     ("#東京タワー", "#東京タワー", True),
     ("#東京", "東京", False),
@@ -149,7 +177,7 @@ def said(message: str, **more: Any) -> dict[str, Any]:
     return BY_HAND | {"message": message, "entities": entities} | more
 
 
-@pytest.mark.parametrize(("track", "message", "matches"), DOCUMENTED + OWN + EMOJI + UNSPACED)
+@pytest.mark.parametrize(("track", "message", "matches"), DOCUMENTED + OWN + EMOJI + INVISIBLE + UNSPACED)
 def test_track_is_as_documented(track: str, message: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     """Every documented cell, and each refinement of the design, holds for the reference."""
     assert reference.tracked(said(message), track) is matches

@@ -33,7 +33,7 @@ def small_site(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.timeout(240)  # it may install Sphinx first
+@pytest.mark.timeout(600)  # it may install Sphinx first
 def test_a_link_to_nothing_fails_the_build(tmp_path: Path) -> None:
     """Each fault is told by its page, and what was built before stays."""
     source, target = small_site(tmp_path / "source"), tmp_path / "target"

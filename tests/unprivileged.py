@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from tests.waiting import PATIENCE
+
 PR_CAPBSET_DROP = 24
 CAPABILITY_VERSION_3 = 0x20080522
 FORBIDDEN = (1, 2, 3)
@@ -15,7 +17,7 @@ FORBIDDEN = (1, 2, 3)
 def run(command: Sequence[str], env: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end, without root's rights on files."""
     return subprocess.run(
-        command, env=env, capture_output=True, text=True, check=False, timeout=60,
+        command, env=env, capture_output=True, text=True, check=False, timeout=PATIENCE,
         stdin=subprocess.DEVNULL, preexec_fn=_give_up if os.geteuid() == 0 else None,
     )  # fmt: skip
 

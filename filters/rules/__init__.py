@@ -8,11 +8,12 @@ indexing and explaining are written once for AND, OR and the minus, and once for
 
 Files:
 
-``parser``      from text to tokens with their columns, and to the tree, which writes the canonical text
-``operators``   the table of all operators, with installed filters
-``condition``   what one operator checks, and the exception for a faulty rule
-``words``       conditions on words, phrases, links and bios
-``geo``         conditions on places and areas
-``attributes``  conditions on users, forms, languages, threads, counts and samples
-``rule``        a rule, ready to match and to explain why it matches or not
+``parser``          from text to tokens with their columns, and to the tree, which writes the canonical text
+``operators``       the table of all operators, with installed filters
+``condition``       what one operator checks, and the exception for a faulty rule
+``words``           conditions on words, phrases, links and bios
+``geo``             conditions on places and areas
+``attributes``      conditions on users, forms, languages, threads, counts and samples
+``rule``            a rule, ready to match and to explain why it matches or not
+``contradictions``  finds rules that can match no event
 """

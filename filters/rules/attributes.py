@@ -11,6 +11,7 @@ from filters.index_keys import UNDETERMINED, IndexTerms, wanted_language_keys
 from filters.narrowing import is_language_tag
 from filters.rules.condition import Condition, KeyCondition, OperatorValue
 from filters.sample import Sample, sample_position
+from filters.suggestion import did_you_mean
 from filters.tables import present_tag, suggest_tags
 from filters.tokens import fold
 
@@ -123,7 +124,8 @@ def parse_form(value: OperatorValue) -> Condition:
     """Return the condition of the rule operator ``is:``. Raises RuleError if the value is not in FORMS."""
     form = FORMS.get(value.text.lower())
     if form is None:
-        raise value.refusal(f"unknown value of is: {value.text[:40]!r}", f"one of {', '.join(FORMS)}")
+        expected = f"one of {', '.join(FORMS)}{did_you_mean(value.text, FORMS)}"
+        raise value.refusal(f"unknown value of is: {value.text[:40]!r}", expected)
     reasons = f"it is a {form}", f"it is not a {form}"
     return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", (f"{index_keys.FLAG}is:{form}",), lambda _: reasons)
 
@@ -132,7 +134,8 @@ def parse_has(value: OperatorValue) -> Condition:
     """Return the condition of a rule operator such as ``has:media``. Raises RuleError for an unknown value."""
     feature = value.text.lower()
     if feature not in HAS_VALUES:
-        raise value.refusal(f"unknown value of has: {value.text[:40]!r}", f"one of {', '.join(HAS_VALUES)}")
+        expected = f"one of {', '.join(HAS_VALUES)}{did_you_mean(value.text, HAS_VALUES)}"
+        raise value.refusal(f"unknown value of has: {value.text[:40]!r}", expected)
     noun = feature.replace("_", " ")
     reasons = f"it has {noun}", f"it has no {noun}"
     return KeyCondition(f"has:{feature}", (f"{index_keys.FLAG}has:{feature}",), lambda _: reasons)

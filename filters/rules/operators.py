@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -15,10 +14,8 @@ from filters.index_keys import IndexTerms
 from filters.registry import Registry
 from filters.rules import attributes, geo, words
 from filters.rules.condition import Condition, OperatorValue, format_value
+from filters.suggestion import suggest
 from filters.track import Track
-
-MIN_SIMILARITY = 0.6
-"""Minimum similarity (difflib's ratio, 0 to 1) of an unknown name to an operator that an error message suggests."""
 
 ParseValue = Callable[[OperatorValue], Condition]
 
@@ -141,8 +138,7 @@ def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
 
 def suggest_operator(name: str, registry: Registry) -> str | None:
     """Return the name of a rule operator that is similar to the unknown ``name``, or None. For error messages."""
-    found = get_close_matches(name, [*_BY_NAME, *registry.names()], cutoff=MIN_SIMILARITY)
-    return next((one for one in found if find_operator(one, registry)), None)
+    return suggest(name, (one for one in (*_BY_NAME, *registry.names()) if find_operator(one, registry)))
 
 
 class PluginCondition(Condition):

@@ -1,6 +1,7 @@
 """From the text of a rule to its tree, in linear time. A space is AND and binds tighter than OR; a minus negates.
 
 The lexer splits the text into tokens with their columns. Two nodes of a tree are equal if their canonical texts are.
+Invisible characters count in columns only: a value has none, and between operators they are blanks.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeAlias
 
+from filters.invisible import drop_invisible
 from filters.registry import Registry
 from filters.rules.condition import Condition, OperatorValue, RuleError
 from filters.rules.operators import (
@@ -21,6 +23,7 @@ from filters.rules.operators import (
     suggest_operator,
 )
 from filters.rules.words import parse_phrase
+from filters.tables import INVISIBLE
 
 TokenKind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
 
@@ -30,7 +33,7 @@ class Token(NamedTuple):
 
     Attributes:
         end_column: Column just after the last character of the token.
-        text: The word or value, without quotes.
+        text: The word or value, without quotes and invisible characters.
         name: Name of the operator before the colon, in lower case. Empty if the token has no colon.
         distance: The text N of ``"words"~N``, or None.
     """
@@ -49,11 +52,12 @@ class Token(NamedTuple):
         return RuleError(problem, column=self.column, expected=expected)
 
 
-_BLANKS = re.compile(r"\s*")
+_BLANKS = re.compile(rf"[\s{INVISIBLE}]*")
+_INVISIBLE = re.compile(f"[{INVISIBLE}]*")
 _NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*):")
 _BARE = re.compile(r'[^\s()"]+')
 _VALUE = re.compile(r'\[[^\]"]*\]|[^\s()"]*')
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 _DISTANCE = re.compile(r"~([^\s()]*)")
 _ESCAPED = re.compile(r'\\(["\\])')
 _PUNCTUATION: dict[str, TokenKind] = {"(": "(", ")": ")", "-": "-"}
@@ -63,37 +67,38 @@ _BLANK_CONTROLS = "\t\n\r"
 def tokenize(text: str) -> Iterator[Token]:
     """Return the tokens of a rule in order; the last has the kind ``end``. Raises RuleError for an invalid text."""
     _check_characters(text)
-    at = _skip_blanks(text, 0)
+    at = _skip(_BLANKS, text, 0)
     while at < len(text):
         token = _read_token(text, at)
         yield token
-        at = _skip_blanks(text, token.end_column - 1)
+        at = _skip(_BLANKS, text, token.end_column - 1)
     yield Token("end", len(text) + 1, len(text) + 1)
 
 
-def _skip_blanks(text: str, at: int) -> int:
-    blanks = _BLANKS.match(text, at)
-    return blanks.end() if blanks else at
+def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
 
 
 def _read_token(text: str, at: int) -> Token:
     if kind := _PUNCTUATION.get(text[at]):
-        return Token(kind, at + 1, at + 2)
+        return Token(kind, at + 1, _skip(_INVISIBLE, text, at + 1) + 1)
     found = _NAME.match(text, at)
     start, name = (found.end(), found.group(1).lower()) if found else (at, "")
     if text.startswith('"', start):
         value, end = _read_quoted(text, start)
         reach = None if name else _DISTANCE.match(text, end)
         end = reach.end() if reach else end
-        if end < len(text) and not text[end].isspace() and text[end] not in "()":
+        if end < len(text) and _skip(_BLANKS, text, end) == end and text[end] not in "()":
             raise RuleError("a word follows the quote without a space", column=end + 1, expected="a blank")
         distance = reach.group(1) if reach else None
+        value = drop_invisible(value)
         return Token("named" if name else "quoted", at + 1, end + 1, value, name, start + 1, True, distance)
     bare = (_VALUE if name else _BARE).match(text, start)
     end = bare.end() if bare else start
     if text.startswith('"', end):
         raise RuleError("a quote begins inside a word", column=end + 1, expected="a blank before the quote")
-    return Token("named" if name else "bare", at + 1, end + 1, text[start:end], name, start + 1)
+    return Token("named" if name else "bare", at + 1, end + 1, drop_invisible(text[start:end]), name, start + 1)
 
 
 def _read_quoted(text: str, at: int) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_
 from filters.registry import Registry
 from filters.rules.attributes import UserCondition
 from filters.rules.condition import RuleError
+from filters.rules.contradictions import reach_of_rule
 from filters.rules.parser import And, Node, Operator, Or, format_node, node_column, parse_rule
 
 MAX_CLAUSES = 16
@@ -64,9 +65,12 @@ class Rule:
         node: The tree of the rule.
         matches: Function that returns whether an event matches. It does not catch what a plug-in filter raises.
         index_terms: How the index finds the rule: by exact or by candidate clauses, or None if any event may match.
+        kinds: The kinds of events that may match, none if the rule contradicts itself.
+        languages: Codes (:func:`filters.tables.whole_language`) of the languages of which an event must have one; none
+            of them allows all.
     """
 
-    __slots__ = ("index_terms", "matches", "node", "text")
+    __slots__ = ("index_terms", "kinds", "languages", "matches", "node", "text")
 
     matches: Matcher
 
@@ -75,6 +79,7 @@ class Rule:
         self.text = format_node(node)
         self.matches = _compile(node)
         self.index_terms = _index_terms_of(node)
+        self.kinds, self.languages = reach_of_rule(node)
 
     @classmethod
     def parse(cls, text: str, registry: Registry) -> "Rule":
@@ -84,6 +89,16 @@ class Rule:
     def keys(self) -> frozenset[Key] | None:
         """Return index keys of which each matching event has at least one. None if the rule has no such keys."""
         return None if self.index_terms is None else self.index_terms.keys()
+
+    def may_match(self, kinds: frozenset[str], languages: frozenset[str] = frozenset()) -> bool:
+        """Whether an event of one of the kinds, and in one of the languages if any is given, may match.
+
+        ``languages`` are codes (:func:`filters.tables.whole_language`). It takes no time for a long rule, because the
+        event loop asks for all rules of a stream.
+        """
+        if self.kinds.isdisjoint(kinds):
+            return False
+        return not languages or not self.languages or not self.languages.isdisjoint(languages)
 
     def logins(self) -> frozenset[str]:
         """Return the logins of the users that the rule names in ``from:``, ``to:`` and ``retweets_of:``."""

@@ -5,22 +5,28 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 
 from filters import index_keys
-from filters.analyzed_text import AnalyzedText, find_occurrences, sequence_spans
+from filters.analyzed_text import AnalyzedText, find_occurrences
 from filters.entities import Indices, extract_entities
 from filters.event import Event, bio_words
 from filters.index_keys import IndexTerms, Key, rarest_key
 from filters.rules.condition import Condition, OperatorValue, quote_value
-from filters.tables import WORD_CHARACTERS
-from filters.term_search import WordSequence, searched_term
+from filters.tables import LETTERS_AND_DIGITS, WORD_CHARACTERS
+from filters.term_search import is_entity, searched_term
 from filters.tokens import fold, words_in_order
+from filters.word_sequence import WordSequence, sequence_spans
 
 MAX_DISTANCE = 6  # maximum N of ``"…"~N``
 MAX_PROXIMITY_WORDS = 10  # maximum number of words of ``"…"~N``, so that no text makes it slow
 
-_WORD = re.compile(rf"\w[{WORD_CHARACTERS}]*")
-_SIGNS = {"#": "#", "\uff03": "#", "@": "@", "\uff20": "@", "$": "$", "\uff04": "$"}
+_WORD = re.compile(f"[{LETTERS_AND_DIGITS}][{WORD_CHARACTERS}]*")
 _OTHER_LANGUAGES = {"AND": ("a space means AND", "an operator"), "NOT": ("a minus means NOT", "- before an operator")}
 """Words that are operators in other query languages: what means the same here, and what should stand in their place."""
+WORD_OPERATOR_HINT = (
+    "search for the word or, and or not: write OR between alternatives, a space for AND, a minus for NOT, "
+    "and quotes around a word that is meant"
+)
+"""What a warning says of rules with a word that is an operator in other query languages."""
+
 _ENTITIES = {"#": "hashtag", "@": "mention", "$": "cashtag"}
 
 
@@ -67,7 +73,7 @@ class TermCondition(TextCondition):
         super().__init__(text, (text,) if self._searched is None else self._searched.required)
 
     def noun(self) -> str:
-        return f"the {_ENTITIES.get(self.text[0], 'word')} {self.text}"
+        return f"the {_ENTITIES[self.text[0]] if is_entity(self.text) else 'word'} {self.text}"
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
         return analyzed.contains_term(self.text)
@@ -106,7 +112,7 @@ class PhraseCondition(TextCondition):
         analyzed = event.analyzed_text
         if not self._required_words <= analyzed.terms:
             return []
-        spans = sequence_spans(analyzed.text)
+        spans = sequence_spans(analyzed.text, analyzed.entities)
         return sorted({(spans[first][0], spans[last][1]) for first, last in self._find_spans(analyzed.word_sequence)})
 
     def _find_spans(self, sequence: WordSequence) -> Iterator[tuple[int, int]]:
@@ -213,8 +219,8 @@ class BioCondition(Condition):
 def parse_keyword(value: OperatorValue) -> Condition:
     """Return the condition of a word, hashtag, mention or cashtag in a rule. Raises RuleError for anything else."""
     folded = fold(value.text)
-    if folded[0] in _SIGNS:
-        return _parse_entity(value)
+    if folded[0] in _ENTITIES and words_in_order(folded) != [folded]:  # the key #️⃣ is an emoji
+        return _parse_entity(value, folded[0])
     _check_word(value)
     if value.text in _OTHER_LANGUAGES:
         problem, expected = _OTHER_LANGUAGES[value.text]
@@ -253,8 +259,7 @@ def parse_bio(value: OperatorValue) -> Condition:
     return BioCondition(_parse_words(value))
 
 
-def _parse_entity(value: OperatorValue) -> Condition:
-    sign = _SIGNS[value.text[0]]
+def _parse_entity(value: OperatorValue, sign: str) -> Condition:
     noun = _ENTITIES[sign]
     found = extract_entities(sign + value.text[1:])
     for name, span in (*found.hashtags, *found.mentions, *found.cashtags):
@@ -284,7 +289,9 @@ def _check_word(value: OperatorValue) -> None:
 
 
 def _format_words(phrase: WordSequence) -> str:
-    return phrase.words[0] if len(phrase.words) == 1 else _quote_words(phrase)
+    """Return the words as the value of an operator, without quotes if they are one word that is read as itself."""
+    first = phrase.words[0]  # a cashtag is a word of a phrase, but without quotes it is none
+    return first if len(phrase.words) == 1 and words_in_order(first) == [first] else _quote_words(phrase)
 
 
 def _quote_words(phrase: WordSequence) -> str:

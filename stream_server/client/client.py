@@ -12,6 +12,7 @@ from typing import Any, Self, Unpack, cast
 from urllib.parse import quote
 from weakref import WeakSet
 
+from stream_server.client.bounds import MAX_SERVER_DELAY_SECONDS
 from stream_server.client.call import AsyncCaller
 from stream_server.client.calls import Calls
 from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRefused, SessionLost, Unreachable
@@ -146,7 +147,7 @@ class StreamProlonger:
             due_in = self._transport.tokens.seconds_to_renewal() if is_done else RETRY_SECONDS
             if due_in is None:
                 return
-            await asyncio.sleep(max(due_in, MIN_PAUSE_SECONDS))
+            await asyncio.sleep(min(max(due_in, MIN_PAUSE_SECONDS), MAX_SERVER_DELAY_SECONDS))
 
     def _open(self) -> list[Stream]:
         return [stream for stream in self._streams if stream.connection is not None]

@@ -4,7 +4,7 @@ The parsers split Server-Sent Events, or one JSON object a line, into frames. A 
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlencode
@@ -12,20 +12,18 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
+from stream_server.client.bounds import MAX_MESSAGE_BYTES, bound_delay, parse_retry_after
 from stream_server.client.errors import (
     Malformed,
     RequestRefused,
     Unreachable,
     parse_refusal,
-    parse_retry_after,
     refusal_of,
     summary_of,
 )
 from stream_server.wire.errors import STATUS_BY_CODE
 from stream_server.wire.messages import EVENT_TYPES, Control, Event
 
-MAX_MESSAGE_BYTES = 16 * 2**20
-"""Largest message that a parser accepts. Without this limit a stream without line ends would fill the memory."""
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -35,7 +33,7 @@ class Frame(NamedTuple):
 
     data: bytes | None
     cursor: str | None = None
-    retry_ms: int | None = None
+    retry_seconds: float | None = None
 
 
 class FrameParser(Protocol):
@@ -89,7 +87,7 @@ class SseParser:
         self._parts: list[bytes] = []
         self._data: list[bytes] = []
         self._id: str | None = None
-        self._retry_ms: int | None = None
+        self._retry_seconds: float | None = None
         self._size = 0
         self._after_cr = False
         self._first = True
@@ -135,16 +133,16 @@ class SseParser:
         elif name == b"id" and b"\0" not in value:
             self._id = value.decode(errors="replace")
         elif name == b"retry" and value.isdigit():
-            self._retry_ms = int(value)
+            self._retry_seconds = bound_delay(float(value) / 1000)
 
     def _finish_frame(self) -> Frame | None:
         """Return a frame with the fields of the block that ended, or None if it has none. Then forget the fields."""
-        data, cursor, retry_ms = self._data, self._id, self._retry_ms
-        self._data, self._id, self._retry_ms = [], None, None
+        data, cursor, retry_seconds = self._data, self._id, self._retry_seconds
+        self._data, self._id, self._retry_seconds = [], None, None
         self._size = sum(map(len, self._parts))
-        if not data and cursor is None and retry_ms is None:
+        if not data and cursor is None and retry_seconds is None:
             return None  # a comment or an empty block
-        return Frame(b"\n".join(data) if data else None, cursor, retry_ms)
+        return Frame(b"\n".join(data) if data else None, cursor, retry_seconds)
 
 
 class _Head(msgspec.Struct):
@@ -211,7 +209,7 @@ class StreamRequest(NamedTuple):
 class Connection(Protocol):
     """An open connection of a stream, by HTTP or by WebSocket."""
 
-    def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
+    def arrivals(self) -> AsyncGenerator[Iterable[Frame], None]:
         """Yield, for each piece of data that arrives, the frames in it. Ends when the server closes the connection."""
 
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:
@@ -228,7 +226,7 @@ class HttpConnection:
         self._response = response
         self._parser = parser
 
-    async def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
+    async def arrivals(self) -> AsyncGenerator[Iterable[Frame], None]:
         async for chunk in self._response.content.iter_any():
             yield self._parser.feed(chunk)
 
@@ -243,7 +241,7 @@ class WebSocketConnection:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
 
-    async def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
+    async def arrivals(self) -> AsyncGenerator[Iterable[Frame], None]:
         async for message in self._socket:
             if message.type is aiohttp.WSMsgType.TEXT:
                 data = message.data.encode()
@@ -251,6 +249,8 @@ class WebSocketConnection:
                     yield [Frame(data)]
             elif message.type is aiohttp.WSMsgType.BINARY:
                 raise Malformed("a binary message, which this server does not send")
+            elif isinstance(message.data, aiohttp.WebSocketError):  # else the connection is lost
+                raise Malformed(f"frames that break the protocol: {message.data}")
 
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:
         with suppress(aiohttp.ClientError, OSError):  # the connection is lost, and the next one has the new filters
@@ -278,7 +278,7 @@ def _has_cursor(data: bytes) -> bool:
         raise Malformed(f"not a message of a stream-server: {summary_of(data)}") from error
     if answer.error is not None:
         status = STATUS_BY_CODE.get(str(answer.error.get("code") or ""), 400)
-        raise refusal_of(status, answer.error, "", answer.error.get("retry_after"))
+        raise refusal_of(status, answer.error, "", bound_delay(answer.error.get("retry_after")))
     return answer.cursor is not None
 
 
@@ -323,7 +323,7 @@ def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: st
 
 async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
     body = await response.content.read(MAX_PAGE_BYTES)
-    return parse_refusal(response.status, response.headers.get("Retry-After"), body)
+    return parse_refusal(response.status, parse_retry_after(response.headers.get("Retry-After")), body)
 
 
 @asynccontextmanager

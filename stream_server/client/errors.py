@@ -28,7 +28,7 @@ class RequestRefused(ClientFailure):
         code: The error code of the API, such as ``invalid_parameter``. Empty if a proxy answered.
         param: The parameter, member or header at fault, or None.
         column: Where in a rule the mistake is, in code points from 1, or None.
-        retry_after: Seconds to wait before the next attempt, as the server asks, or None.
+        retry_after: Seconds to wait before the next attempt, as the server asks, at most an hour; or None.
     """
 
     def __init__(
@@ -112,25 +112,24 @@ class Malformed(ClientFailure):
     """The client cannot parse the bytes that the server sent, or one message exceeds the size limit."""
 
 
-def parse_refusal(status: int, retry_after: str | None, body: bytes) -> RequestRefused:
-    """Build the exception for an error answer from its status, its ``Retry-After`` header and its body.
+def parse_refusal(status: int, retry_after: float | None, body: bytes) -> RequestRefused:
+    """Build the exception for an error answer from its status, its delay in seconds and its body.
 
     The message of a body that is no error of this server is :func:`summary_of` the body.
     """
     try:
         error = json.loads(body)["error"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         error = None
     text = summary_of(body) or "no reason given"
-    return refusal_of(status, error if isinstance(error, dict) else {}, text, parse_retry_after(retry_after))
+    return refusal_of(status, error if isinstance(error, dict) else {}, text, retry_after)
 
 
-def refusal_of(status: int, error: dict[str, Any], text: str, retry_after: object) -> RequestRefused:
+def refusal_of(status: int, error: dict[str, Any], text: str, retry_after: float | None) -> RequestRefused:
     """Build the exception for the object ``error`` of an answer. ``text`` stands for a message that is missing."""
-    seconds = retry_after if isinstance(retry_after, int | float) else None
     message, code = str(error.get("message") or text), str(error.get("code") or "")
     return RequestRefused(
-        status, code, message, param=error.get("param"), column=error.get("column"), retry_after=seconds
+        status, code, message, param=error.get("param"), column=error.get("column"), retry_after=retry_after
     )
 
 
@@ -152,8 +151,3 @@ def _plain(line: str) -> str:
     """Return the text of a line of HTML without tags, control characters and repeated blanks."""
     words = " ".join(html.unescape(_TAG.sub(" ", line)).split())
     return "".join(filter(str.isprintable, words))
-
-
-def parse_retry_after(header: str | None) -> float | None:
-    """Return the seconds of a ``Retry-After`` header; None for another text, such as a date."""
-    return float(header) if header is not None and header.isdecimal() else None

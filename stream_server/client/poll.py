@@ -1,7 +1,8 @@
 """Long polling: the events of a stream in ordinary answers, for networks that let no stream through."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,51 +35,65 @@ class Poll(Stream):
         backoff: Backoff | None = None,
     ) -> None:  # fmt: skip
         super().__init__(transport, "/v1/events", parameters, {"backoff": backoff}, since=since)
-        self._page_options = {"wait": f"{wait:g}", "limit": str(limit)}
-        self._seconds = wait + MARGIN_SECONDS
+        self._pages = _Pages(transport, {"wait": f"{wait:g}", "limit": str(limit)}, wait + MARGIN_SECONDS)
 
     async def next_page(self) -> list[Event]:
         """Send one request, and return its events: none if there was none for ``wait`` seconds."""
         await self.close()
-        page = await self._ask(self._parameters | ({} if self._head is None else {"since": self._head}))
+        page = await self._pages.ask(self._parameters | ({} if self._head is None else {"since": self._head}))
         self.cursor = self._head = page.cursor
         return [parse_event(bytes(event)) for event in page.events]
 
-    @asynccontextmanager
-    async def _connect(self, request: StreamRequest) -> AsyncIterator[Connection]:
-        yield _PollConnection(self._ask, request.parameters, await self._ask(request.parameters))
+    def _connect(self, request: StreamRequest) -> AbstractAsyncContextManager[Connection]:
+        return _connect(self._pages, request.parameters)
 
     def _move(self, cursor: str | None, event: Event | None) -> None:
         if event is None and self._received:  # the last event of a page is yielded with the cursor of the page
             event = self._received.pop()[1]
         super()._move(cursor, event)
 
-    async def _ask(self, parameters: Mapping[str, str]) -> _Page:
-        query, seconds, call = {**parameters, **self._page_options}, self._seconds, self._transport.call
+
+class _Pages(NamedTuple):
+    """Requests the pages of a `Poll`. It knows nothing of the poll, which ends when its user has forgotten it.
+
+    Attributes:
+        options: The parameters beside those of the filters.
+        seconds: Time in which an answer must come.
+    """
+
+    transport: Transport
+    options: Mapping[str, str]
+    seconds: float
+
+    async def ask(self, parameters: Mapping[str, str]) -> _Page:
+        query, call = {**parameters, **self.options}, self.transport.call
         if fits_in_url(query):
-            return await call(_Page, "GET", "/v1/events", query=query, seconds=seconds)
-        return await call(_Page, "POST", "/v1/events", body=query, seconds=seconds, is_read=True)
+            return await call(_Page, "GET", "/v1/events", query=query, seconds=self.seconds)
+        return await call(_Page, "POST", "/v1/events", body=query, seconds=self.seconds, is_read=True)
+
+
+@asynccontextmanager
+async def _connect(pages: _Pages, parameters: Mapping[str, str]) -> AsyncIterator[Connection]:
+    yield _PollConnection(pages, parameters, await pages.ask(parameters))
 
 
 class _PollConnection:
     """The connection of a `Poll`: yields the events of the page ``first``, then asks for page after page."""
 
-    def __init__(
-        self, ask: Callable[[Mapping[str, str]], Awaitable[_Page]], parameters: Mapping[str, str], first: _Page
-    ) -> None:
-        self._ask = ask
+    def __init__(self, pages: _Pages, parameters: Mapping[str, str], first: _Page) -> None:
+        self._pages = pages
         self._parameters = parameters
         self._page = first
         self._has_old_filters = False
 
-    async def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
+    async def arrivals(self) -> AsyncGenerator[Iterable[Frame], None]:
         while True:
             frames = self._page.frames()
             yield frames
             says_goodbye = any(frame.data and isinstance(parse_event(frame.data), Goodbye) for frame in frames[-2:])
             if says_goodbye or self._has_old_filters:
                 return
-            self._page = await self._ask({**self._parameters, "since": self._page.cursor})
+            self._page = await self._pages.ask({**self._parameters, "since": self._page.cursor})
 
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:  # noqa: ARG002 - see Connection
         self._has_old_filters = True

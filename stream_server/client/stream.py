@@ -3,11 +3,12 @@
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Self, TypedDict, Unpack
 
 import aiohttp
 
+from stream_server.client.bounds import bound_delay
 from stream_server.client.connection import Connection, Frame, Framing, StreamRequest, connect, parse_event
 from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
 from stream_server.client.filters import Filters, to_parameters
@@ -54,7 +55,8 @@ class Stream:
     Iterated again after that, or after a cancelled wait, it connects again and continues after its cursor.
 
     A loop that is left by ``break`` keeps the connection, so that the next loop goes on with it. ``close``, the end of
-    an ``async with`` block or of the client closes it.
+    an ``async with`` block or of the client closes it. So does the end of the last reference to the stream, such as the
+    ``break`` of ``async for event in client.stream()``.
 
     Attributes:
         cursor: Position after the last event that was yielded, or after a later control message. None before the first
@@ -95,7 +97,9 @@ class Stream:
         self._received: deque[tuple[str | None, Event | None]] = deque()  # of one chunk, so a few hundred at most
         self._wanted: dict[str, str] | None = None  # the parameters of an update that is not in force yet
         self._connection: Connection | None = None
-        self._arrivals: AsyncGenerator[None, None] | None = None
+        self._opened: AsyncExitStack | None = None
+        self._arrivals: AsyncGenerator[Iterable[Frame], None] | None = None
+        self._fault: Malformed | None = None
         self._is_receiving = False
         self._updates = 0
         self._reconnects_now = False
@@ -110,10 +114,8 @@ class Stream:
 
     async def close(self) -> None:
         """Close the connection. Iterated again, the stream opens a new one."""
-        arrivals = self._arrivals
-        if arrivals is not None and not self._is_receiving:  # else another task waits in it, which is to be cancelled
-            self._arrivals = None
-            await arrivals.aclose()
+        if not self._is_receiving:  # else another task waits in it, which is to be cancelled
+            await self._disconnect()
 
     def __aiter__(self) -> Self:
         return self
@@ -152,65 +154,84 @@ class Stream:
         self._reconnects_now = not stays_open
 
     async def _receive(self) -> None:
-        """Wait for bytes that complete messages, and append their events to ``_received``."""
+        """Wait for bytes that complete messages, and append their events to ``_received``.
+
+        No coroutine of the stream is suspended between two calls. So nothing refers to a stream that its user has
+        forgotten, and its connection closes at once.
+        """
         if self._is_receiving:
             raise RuntimeError("another task waits for the events of this stream already")
-        if self._arrivals is None:
-            self._arrivals = self._read()
         self._is_receiving = True
         try:
-            await anext(self._arrivals)
-        except BaseException:  # it has ended, also by a cancelled wait: the next call begins a new one
-            self._arrivals = None
+            while not self._received:
+                await self._advance()
+        except BaseException:  # also a cancelled wait: the next call connects again
+            await self._disconnect()
             raise
         finally:
             self._is_receiving = False
 
-    async def _read(self) -> AsyncGenerator[None, None]:
+    async def _advance(self) -> None:
+        """Connect if there is no connection, else read from it. If it is lost, find when to connect again."""
         clock = asyncio.get_running_loop().time
-        while True:
-            await asyncio.sleep(self._connect_at - clock())
-            lost = "the server closed the connection"
-            try:
-                async with aclosing(self._read_connection()) as arrivals:
-                    async for _ in arrivals:
-                        yield
-            except _ExpiredToken as error:
-                lost = str(error)
-            except RequestRefused as error:  # of the stream for good, or of a fresh token
-                if not (error.is_temporary and self.connections):
-                    raise
-                lost, self._retry_seconds = str(error), error.retry_after
-            except (aiohttp.ClientError, OSError, TimeoutError, Unreachable, OutcomeUnknown) as error:
-                lost = str(error) or type(error).__name__
-                if not self.connections:
-                    raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
-            self._connect_at = clock() + self._reconnect_delay(lost)
+        lost, has_token = "the server closed the connection", self._opened is not None
+        try:
+            if not has_token:
+                await asyncio.sleep(self._connect_at - clock())
+                self.token = await self._transport.tokens.get()
+                has_token = True
+                await self._open()
+            if await self._read():
+                return
+        except RequestRefused as error:  # of the stream for good, or of a fresh token
+            lost = self._survive(error, is_of_stream=has_token)
+        except (aiohttp.ClientError, OSError, TimeoutError, Unreachable, OutcomeUnknown) as error:
+            lost = str(error) or type(error).__name__
+            if not self.connections:
+                raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
+        await self._disconnect()
+        self._connect_at = clock() + self._reconnect_delay(lost)
 
-    async def _read_connection(self) -> AsyncGenerator[None, None]:
-        self.token = await self._transport.tokens.get()
+    async def _open(self) -> None:
+        """Open a connection. Raises RequestRefused, Unreachable, or what aiohttp raises."""
         parameters = self._parameters if self._wanted is None else self._wanted
         query = parameters | ({"since": self._head} if self._head is not None else {})
         request = StreamRequest(self._url, query, self.token, self._silence_seconds)
-        try:
-            async with self._connect(request) as connection:
-                self._connected(connection, parameters)
-                if self._wanted is not None:  # it came while this connection was opening
-                    await self._request_update(connection, self._wanted)
-                async for frames in connection.arrivals():
-                    fault = self._accept_frames(frames)
-                    if self._received:
-                        yield
-                    if fault is not None:
-                        raise fault
-        except RequestRefused as refused:
+        self._opened = opened = AsyncExitStack()
+        connection = await opened.enter_async_context(self._connect(request))
+        self._arrivals = await opened.enter_async_context(aclosing(connection.arrivals()))
+        self._connected(connection, parameters)
+        if self._wanted is not None:  # it came while this connection was opening
+            await self._request_update(connection, self._wanted)
+
+    async def _read(self) -> bool:
+        """Read one piece of the connection. Return False at its end. Raises Malformed behind the last good message."""
+        assert self._arrivals is not None
+        if self._fault is not None:
+            raise self._fault
+        frames = await anext(self._arrivals, None)
+        if frames is None:
+            return False
+        self._fault = self._accept_frames(frames)
+        return True
+
+    async def _disconnect(self) -> None:
+        opened, self._opened = self._opened, None
+        self.connection = self._connection = self._arrivals = self._fault = None
+        if opened is not None:
+            await opened.aclose()
+
+    def _survive(self, refused: RequestRefused, *, is_of_stream: bool) -> str:
+        """Return why the connection was lost, if another one may be had after this refusal. Otherwise raise it."""
+        if is_of_stream:
             if not refused.is_temporary:
                 self._wanted = None  # a refused update leaves the filters as they were
             if self._renews_token(refused.code) and (self.connections or not self._failures):
-                raise _ExpiredToken(str(refused)) from refused
-            raise
-        finally:
-            self.connection = self._connection = None
+                return str(refused)
+        if not (refused.is_temporary and self.connections):
+            raise refused
+        self._retry_seconds = refused.retry_after
+        return str(refused)
 
     def _connect(self, request: StreamRequest) -> AbstractAsyncContextManager[Connection]:
         return connect(self._transport.stream_session, request, self._framing)
@@ -235,8 +256,8 @@ class Stream:
 
     def _accept_frame(self, frame: Frame) -> None:
         """Put the frame's cursor into ``_received``, with its event unless that is repeated or unwanted control."""
-        if frame.retry_ms is not None:
-            self._retry_seconds = frame.retry_ms / 1000
+        if frame.retry_seconds is not None:
+            self._retry_seconds = frame.retry_seconds
         if frame.data is None:
             self._move(frame.cursor or self._head, None)
             return
@@ -276,7 +297,7 @@ class Stream:
             return 0.0
         if self._goodbye is not None:
             goodbye, self._goodbye = self._goodbye, None
-            reason, named = goodbye.reason, goodbye.retry_after
+            reason, named = goodbye.reason, bound_delay(goodbye.retry_after)
             if named is None and not self._renews_token(goodbye.code):
                 raise StreamEnded(goodbye.code, goodbye.reason)
         delay = self._backoff.delay(self._failures, named)
@@ -293,7 +314,3 @@ class Stream:
         if can_renew:
             self._transport.tokens.discard(self.token)
         return can_renew
-
-
-class _ExpiredToken(Exception):
-    """Raised if the server refuses a connection because of a token that the client can renew."""

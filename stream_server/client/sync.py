@@ -8,6 +8,8 @@ client, also one stream: then each event goes to one of them.
 import asyncio
 import concurrent.futures
 import functools
+import os
+import selectors
 import threading
 import weakref
 from collections import deque
@@ -29,11 +31,29 @@ CANCEL_SECONDS = 5.0
 """Seconds to wait for the end of a call that Ctrl-C broke off."""
 
 
+FORKED = "the client was opened before a fork, and belongs to the other process: make a new one in this process"
+
+_inheritable: "weakref.WeakSet[LoopThread | Events | Client]" = weakref.WeakSet()
+"""The objects of which a forked process gets copies. Their threads are not copied, and their locks stay as they are."""
+
+
+def _leave_to_parent() -> None:
+    """Make the copies in a forked process harmless: no call, no close and no exit waits for a missing thread."""
+    for each in list(_inheritable):
+        each.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 class LoopThread:
     """An event loop in a daemon thread, which runs coroutines for other threads."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._selector = selectors.DefaultSelector()
+        self._loop = asyncio.SelectorEventLoop(self._selector)
+        _inheritable.add(self)
         self._calls: set[asyncio.Task[Any]] = set()  # only the loop's thread uses it
         self._is_stopping = False
         self._lock = threading.Lock()
@@ -67,6 +87,21 @@ class LoopThread:
                 future.cancel()
                 ended.wait(CANCEL_SECONDS)
             raise
+
+    def leave_to_parent(self) -> None:
+        """Let go, in a forked process, of the connections and of the kernel's list of them, which both processes share.
+
+        What the garbage collector closes here would otherwise leave the list of the parent, or say goodbye to a server
+        by TLS. The parent's close would not reach the server before the end of this process.
+        """
+        nothing = os.open(os.devnull, os.O_RDWR)
+        shared = [key.fd for key in (self._selector.get_map() or {}).values()]
+        if isinstance(self._selector, getattr(selectors, "EpollSelector", ())):
+            shared.append(self._selector.fileno())
+        for descriptor in shared:
+            os.dup2(nothing, descriptor, inheritable=False)
+        os.close(nothing)
+        self._loop.set_exception_handler(lambda *_: None)  # no word of sessions that nobody closed
 
     def stop(self, client: AsyncClient) -> None:
         """End what runs for other threads, close the client, and stop the loop and the thread.
@@ -121,6 +156,8 @@ class Events:
         self._cursor = source.cursor
         self._fetching: asyncio.Task[Any] | None = None
         self._turn = threading.RLock()
+        self._is_left = False
+        _inheritable.add(self)
 
     @property
     def cursor(self) -> str | None:
@@ -156,7 +193,13 @@ class Events:
 
         Another thread that waits for an event gets a RuntimeError.
         """
-        self._thread().run(self._close())
+        if not self._is_left:
+            self._thread().run(self._close())
+
+    def leave_to_parent(self) -> None:
+        """Leave the connection, in a forked process, to the other one."""
+        self._turn = threading.RLock()
+        self._is_left = True
 
     async def _close(self) -> None:
         if self._fetching is not None:
@@ -201,14 +244,18 @@ class Client(BlockingCaller, Calls):
 
     It opens with its first call, so a notebook can use it without ``with``, and call :meth:`close` at the end. A client
     that nobody closes is closed when nobody refers to it any more, or when the program ends.
+
+    After a fork, an open client and its streams belong to the parent. In the child a call raises RuntimeError, and a
+    close does nothing: two processes cannot share a connection or a log-in session.
     """
 
     def __init__(self, url: str, token: Token | None = None, **options: Unpack[ClientOptions]) -> None:
         self._client = AsyncClient(url, token, **options)
         self._opened: LoopThread | None = None
         self._finish: weakref.finalize[[AsyncClient], Client] | None = None
-        self._is_closed = False
+        self._is_closed = self._is_left = False
         self._lock = threading.Lock()
+        _inheritable.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -227,8 +274,17 @@ class Client(BlockingCaller, Calls):
         if finish is not None:
             finish()
 
+    def leave_to_parent(self) -> None:
+        """Leave the connections and the log-in session, in a forked process, to the other one."""
+        is_opening, self._lock = self._lock.locked(), threading.Lock()
+        self._is_left = is_opening or self._opened is not None
+        if self._finish is not None:
+            self._finish.detach()
+
     def _thread(self) -> LoopThread:
         with self._lock:
+            if self._is_left:
+                raise RuntimeError(FORKED)
             if self._is_closed:
                 raise RuntimeError("the client is closed")
             if self._opened is None:

@@ -28,13 +28,18 @@ class Grant(NamedTuple):
     expires_in: float = 0.0
 
 
+def clean_token(text: str) -> str:
+    """Return a token without a byte order mark and line ends, which it has if it was read from a file."""
+    return text.removeprefix("\ufeff").strip()
+
+
 class FixedToken:
     """Gives the token for a request or a stream. This one cannot be renewed, and is empty for a client without one."""
 
     can_renew = False
 
     def __init__(self, token: str) -> None:
-        self._token = token
+        self._token = clean_token(token)
 
     async def get(self) -> str:
         """Return a token that is still valid as far as the client knows."""
@@ -132,6 +137,6 @@ def fetch_from(function: Callable[[], str | Awaitable[str]]) -> Callable[[], Awa
 
     async def fetch() -> Grant:
         found = function()
-        return grant_of(await found if inspect.isawaitable(found) else found, time.time())
+        return grant_of(clean_token(await found if inspect.isawaitable(found) else found), time.time())
 
     return fetch

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from stream_server.client.bounds import parse_retry_after, read_answer
 from stream_server.client.errors import (
     InvalidAddress,
     Malformed,
@@ -126,7 +127,9 @@ class Transport:
     def open(self) -> None:
         """Open the pools of connections. Streams have a pool of their own, so that they never block a call."""
         self._calls = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=self._connections))
-        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+        redirects = aiohttp.TraceConfig()
+        redirects.on_request_redirect.append(_refuse_redirect)
+        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trace_configs=[redirects])
 
     async def close(self) -> None:
         """Close all connections."""
@@ -202,14 +205,20 @@ class Transport:
                 method, self.url + path, headers=headers, data=data, params=options.get("query"),
                 allow_redirects=False, timeout=timeout,
             ) as response:  # fmt: skip
-                answer = await response.read()
+                answer = await read_answer(response)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
             raise Unreachable(_no_answer(self.url, error), may_have_happened=False) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unreachable(_no_answer(self.url, error)) from error
         if not 200 <= response.status < 300:
-            raise parse_refusal(response.status, response.headers.get("Retry-After"), answer)
+            raise parse_refusal(response.status, parse_retry_after(response.headers.get("Retry-After")), answer)
         return answer
+
+
+async def _refuse_redirect(_session: object, _context: object, seen: aiohttp.TraceRequestRedirectParams) -> None:
+    """Raise RequestRefused for the redirect of a WebSocket, which aiohttp would follow. Others are answers here."""
+    seen.response.close()
+    raise parse_refusal(seen.response.status, None, b"a redirect, which the client does not follow")
 
 
 def check_address(url: str) -> str:

@@ -5,9 +5,9 @@
 
 import fcntl
 import os
+import platform
 import resource
 import shutil
-import sys
 import tempfile
 from enum import Enum
 from functools import partial
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from filters.registry import PluginError, Registry
+from stream_server.config.data_folder import OTHERS_MAY_WRITE
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.hub.group import leave_to_python, send_to_each
 from stream_server.monitoring import tracing
@@ -44,20 +45,18 @@ good, advice = partial(CheckResult, CheckState.GOOD), partial(CheckResult, Check
 broken = partial(CheckResult, CheckState.BROKEN)
 
 
-MIN_PYTHON = (3, 11)
 MIN_FREE_BYTES = 2**30
 MIN_DESCRIPTORS = 4096
 """Number of open files below which ``doctor`` gives advice, because one process can serve more streams."""
 
-OTHERS_MAY_WRITE = 0o022
-
 
 def check_python() -> CheckResult:
-    """Check whether this version of Python is supported."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info[:2] < MIN_PYTHON:
-        return broken(f"Python {version} is too old: 3.11 or newer is needed")
-    return good(f"Python {version}")
+    """Check whether Python's regular expressions find in known texts what they should."""
+    # Imported here, because importing the web package takes time, and a fault of another check needs none of it.
+    from stream_server.runtime import python_check  # noqa: PLC0415 - see above
+
+    fault = python_check.find_fault()
+    return broken(fault) if fault else good(f"Python {platform.python_version()}")
 
 
 def check_redis_binary() -> CheckResult:
@@ -120,7 +119,7 @@ def check_data_folder(settings: Config, *, is_served: bool = False) -> list[Chec
     if not settings.data_dir:
         lost = "the data are in a temporary folder and are deleted when the server stops"
         return [] if settings.redis else [good(f"no --data-dir: {lost}")]
-    folder = Path(settings.data_dir).expanduser().absolute()
+    folder = Path(settings.data_dir).absolute()
     try:
         return _check_folder(folder, has_redis=not settings.redis, is_served=is_served)
     except OSError as error:

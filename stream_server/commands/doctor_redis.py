@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from stream_server.commands.doctor_machine import CheckResult, advice, broken, good
 from stream_server.errors import ApiError
+from stream_server.security.clock_check import ClockCheck
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_group_url
 from stream_server.store.redis.client import RedisClient
@@ -17,9 +18,6 @@ from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.sentinel import Sentinels
 from stream_server.store.write_guard import ALARM_SHARE, count_replicas, find_write_refusal, parse_state
-
-MAX_CLOCK_SKEW_SECONDS = 2.0
-"""Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""
 
 MIN_PUBSUB_BUFFER_BYTES = 64 * 2**20
 """Least output buffer. With a smaller one, Redis may disconnect a process that was busy for a moment."""
@@ -63,7 +61,8 @@ async def check_redis(
         try:
             started = time.time()
             answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
-            skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
+            fault = ClockCheck().compare(float(seconds) + float(micros) / 1e6, started, time.time())
+            skew = advice(fault) if fault else good("the clocks of Redis and this machine agree")
             info = parse_info(answer)
             mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and client.topology is None else []
             found = [_check_version(info), skew, *mode, *await _check_writes(client, info)]
@@ -126,7 +125,7 @@ def _check_write_replicas(wanted: int, connected: int) -> list[CheckResult]:
 
 
 async def _check_configuration(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
-    names = ("appendonly", "appendfsync", "maxmemory-policy", "client-output-buffer-limit", SMALL_HASH)
+    names = ("appendonly", "appendfsync", "save", "maxmemory-policy", "client-output-buffer-limit", SMALL_HASH)
     try:
         answers = await client.execute(*(("CONFIG", "GET", name) for name in names))
     except ApiError:
@@ -134,6 +133,7 @@ async def _check_configuration(client: RedisClient, info: dict[str, str]) -> lis
     settings = {pair[0].decode(): pair[1].decode() for pair in answers if pair}
     return [
         *_check_persistence(settings, info),
+        *_check_snapshots(settings),
         _check_eviction(settings.get("maxmemory-policy", "")),
         _check_pubsub_buffer(settings.get("client-output-buffer-limit", "")),
         _check_small_hashes(int(settings.get(SMALL_HASH, MIN_SMALL_HASH_BYTES))),
@@ -143,14 +143,6 @@ async def _check_configuration(client: RedisClient, info: dict[str, str]) -> lis
 def _check_version(info: dict[str, str]) -> CheckResult:
     engine = engine_of(info)
     return broken(engine.fault) if engine.fault else good(f"{engine} answers")
-
-
-def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
-    """Compare the clocks: Redis was asked its time between ``started`` and ``ended``, and ``theirs`` is its answer."""
-    skew = max(started - theirs, theirs - ended, 0.0)
-    if skew > MAX_CLOCK_SKEW_SECONDS:
-        return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")
-    return good("the clocks of Redis and this machine agree")
 
 
 def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[CheckResult]:
@@ -163,6 +155,12 @@ def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[C
         danger = "a tail torn by a power cut otherwise costs an entry at the start after the next"
         found.append(advice(f"after each start of Redis run BGREWRITEAOF: {danger}"))
     return found
+
+
+def _check_snapshots(settings: dict[str, str]) -> list[CheckResult]:
+    if not settings.get("save"):
+        return []
+    return [advice('Redis has `save` points: when a snapshot fails, it refuses all writes; set `save ""`')]
 
 
 def _check_eviction(policy: str) -> CheckResult:

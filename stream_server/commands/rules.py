@@ -62,6 +62,10 @@ def rules() -> None:
 @JSON_OPTION
 def explain(*, rule: str, text: str | None, file: Path | None, lang: str | None, as_json: bool) -> None:
     """Show for each part of RULE whether it matches a status, and why."""
+    from stream_server.runtime import python_check  # noqa: PLC0415 - as in `_check_members`
+
+    if fault := python_check.find_fault():
+        raise CommandFailure(fault)
     parsed = _parse_rule(rule)
     if text is None and file is None:
         raise CommandFailure("give --text or --status", USAGE)

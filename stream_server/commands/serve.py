@@ -10,6 +10,7 @@ from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, CommandFailure
 from stream_server.config import config
 from stream_server.errors import ApiError
+from stream_server.runtime import output_thread
 from stream_server.runtime.embedded_redis import EmbeddedRedisError
 from stream_server.runtime.listening import CannotListen
 from stream_server.store.redis.refusals import describe_for_operator
@@ -50,9 +51,12 @@ def serve(
     again, and uses the settings that docs/reference/settings.md marks as reloadable.
     """
     # Imported here, because importing the server takes time and other commands do not need it.
-    from stream_server.runtime import process  # noqa: PLC0415 - see above
+    from stream_server.runtime import process, python_check  # noqa: PLC0415 - see above
 
+    output_thread.use_for_standard_output()
     settings = config.load(flags)
+    if fault := python_check.find_fault():
+        raise CommandFailure(fault)
     try:
         worker = None if supervised is None else process.WorkerOptions(supervised, listening, slot, sockets)
         code = process.run_server(settings, flags, with_demo=demo, print_text=click.echo, worker=worker)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
@@ -20,6 +20,7 @@ from stream_server.client import Client
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
 from stream_server.config import config
+from stream_server.config.plain_text import clean
 from stream_server.config.settings import SETTINGS, Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
@@ -145,7 +146,7 @@ async def open_server_access(settings: Config) -> AsyncIterator[ServerAccess]:
 def _bus_key(settings: Config) -> bytes:
     """Return the key that signs published entries, or no bytes. Without it servers confirm them against the log."""
     file = Path(settings.data_dir) / "jwt.secret" if settings.data_dir else None
-    secret = file.read_text(encoding="ascii").strip() if file is not None and file.exists() else ""
+    secret = signing_keys.load_or_create_secret(settings.data_dir) if file is not None and file.exists() else ""
     found = signing_keys.derive_bus_secret(settings, secret)
     return signing_keys.to_bus_key(found) if found else b""
 
@@ -174,7 +175,9 @@ def credential_options(command: Command) -> Command:
     for decorate in reversed((
         setting_options.URL_OPTION,
         click.option("--token", metavar="JWT", help="The token; other users of this machine see it, unlike a file."),
-        click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input."),
+        click.option(
+            "--token-file", type=click.File(encoding="utf-8"), help="File that holds the token; - is standard input."
+        ),
         click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
         setting_options.options(*setting_options.ACCESS_SETTINGS),
     )):  # fmt: skip
@@ -194,8 +197,15 @@ def open_client(given: Mapping[str, Any], scopes: frozenset[str]) -> Client:
     if given["user"]:
         token = asyncio.run(_make_signer(settings, given["user"], scopes))
     else:
-        token = (given["token"] or given["token_file"].read()).strip()
+        token = clean(given["token"] or _read_token(given["token_file"]))
     return Client(server_address(given["url"], settings), token)
+
+
+def _read_token(file: IO[str]) -> str:
+    try:
+        return file.read()
+    except ValueError:  # such as UTF-16, which shells of Windows write
+        raise CommandFailure("--token-file is not a text in UTF-8", USAGE) from None
 
 
 async def _make_signer(settings: Config, login: str, scopes: frozenset[str]) -> Callable[[], str]:

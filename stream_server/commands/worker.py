@@ -20,6 +20,7 @@ from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
+from stream_server.runtime import output_thread
 from stream_server.store.jobs.expiry import make_expiry_loop
 from stream_server.store.jobs.repair import RepairFinding
 from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer
@@ -55,6 +56,7 @@ def worker(*, as_json: bool, **flags: Any) -> None:
     timelines of users who stay away. Every server does the same, but one with --job-workers 0 only trims the log.
     Ctrl-C or SIGTERM stops the command. Another worker or the next start continues unfinished jobs.
     """
+    output_thread.use_for_standard_output()
     settings = server_access.with_server_redis(config.load(flags))
     done = asyncio.run(run_worker(settings, OutputConsole(stderr=as_json)))
     finish(done, as_json=as_json)

@@ -6,11 +6,16 @@ file is an error, because a misspelt setting would otherwise have no effect. Thi
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from filters.suggestion import suggest
+from stream_server.config.data_folder import data_folder
+from stream_server.config.origins import parse_origins
+from stream_server.config.plain_text import clean, read_clean
 from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting, parse_limits
 from stream_server.store.redis import address
 
@@ -23,11 +28,24 @@ SUPERVISOR_DEFAULTS = VARIABLE_PREFIX + "SUPERVISOR_DEFAULTS"
 A reload in the worker takes these values from the file and the defaults again.
 """
 
+LINKS = (
+    (r"(\w+_)?SERVICE_HOST", ""),
+    (r"(\w+_)?SERVICE_PORT(_\w+)?", r"\d+$"),
+    (r"(\w+_)?PORT", "(tcp|udp|sctp)://"),
+    (r"(\w+_)?PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?", ""),
+    (r"(\w+_)?NAME", "/"),
+    (r"(\w+_)?ENV_\w+", ""),
+)
+"""Patterns of name and value of the variables by which Kubernetes and Docker tell a container of other services."""
+
 FILE_SUFFIX = "_FILE"
 """End of the variables that name a file with a secret, as containers get secrets: ``STREAM_SERVER_JWT_SECRET_FILE``."""
 
 MAX_NUMBER = 1e15
 """Greatest value of a number whose row sets no maximum. Sums with a greater number would not be exact."""
+
+PATH_UNITS = frozenset({"file", "folder"})
+"""Units of the settings that are paths."""
 
 TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text"}
 
@@ -38,8 +56,10 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     A flag with the value None counts as not given. ``environ`` defaults to the environment of the process. Raises
     :class:`InvalidSetting` for an unknown name, a wrong type or a value out of range.
     """
-    environ = os.environ if environ is None else environ
-    _refuse_unknown_variables(environ)
+    return _load(flags, _own_variables(os.environ if environ is None else environ))
+
+
+def _load(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> Config:
     _refuse_visible_secrets(flags)
     given = _given_values(flags, environ)
     values: dict[str, Any] = {s.name: _convert_value(s, given.get(s.name, s.default), s.display_name) for s in SETTINGS}
@@ -48,6 +68,9 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     _check_redis(values, given)
     _check_archive(values)
     parse_limits(values["limits"])
+    values["cors_origins"] = parse_origins(values["cors_origins"])
+    if values["data_dir"]:
+        values["data_dir"] = str(data_folder(Path(values["data_dir"])))
     return Config(**values)
 
 
@@ -59,7 +82,7 @@ def load_again(flags: Mapping[str, Any]) -> Config:
     invalid.
     """
     ignored = {SUPERVISOR_DEFAULTS, *os.environ.get(SUPERVISOR_DEFAULTS, "").split()}
-    return load(flags, {name: value for name, value in os.environ.items() if name not in ignored})
+    return _load(flags, {name: value for name, value in _own_variables(os.environ).items() if name not in ignored})
 
 
 def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
@@ -67,7 +90,7 @@ def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, st
 
     The worker does not read the settings file at its start, so it can start even while the file is invalid.
     """
-    given = _given_values(flags, os.environ)
+    given = _given_values(flags, _own_variables(os.environ))
     return {
         **os.environ,
         **{s.environment_variable: str(getattr(config, s.name)) for s in SETTINGS},
@@ -86,7 +109,7 @@ def _given_values(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -
 
 
 def _secrets_from_files(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the secrets in files that variables such as ``STREAM_SERVER_JWT_SECRET_FILE`` name, without line ends.
+    """Return the secrets in files that variables such as ``STREAM_SERVER_JWT_SECRET_FILE`` name.
 
     Raises :class:`InvalidSetting` if a file cannot be read. The message has the name of the variable only.
     """
@@ -95,8 +118,8 @@ def _secrets_from_files(environ: Mapping[str, str]) -> dict[str, str]:
         variable = setting.environment_variable + FILE_SUFFIX
         if setting.is_secret and variable in environ:
             try:
-                found[setting.name] = Path(environ[variable]).read_text(encoding="utf-8").rstrip("\r\n")
-            except (OSError, UnicodeDecodeError) as error:
+                found[setting.name] = read_clean(Path(_expand_home(clean(environ[variable]), variable)))
+            except (OSError, ValueError) as error:
                 raise InvalidSetting(f"the file of {variable} cannot be read ({type(error).__name__})") from None
     return found
 
@@ -110,13 +133,40 @@ def _refuse_visible_secrets(flags: Mapping[str, Any] | None) -> None:
             raise InvalidSetting(f"{setting.flag} holds a password, which `ps` shows: put it into {place}")
 
 
-def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    known = {s.environment_variable for s in SETTINGS}
+def _hint(meant: str | None) -> str:
+    """Return what an error message about an unknown setting suggests: the name that was meant, or where all stand."""
+    return f"did you mean {meant}?" if meant else "`stream-server serve --help` lists the settings"
+
+
+def _own_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with settings. An empty one counts as not given, as templates of containers write it.
+
+    Only a supervisor gives its workers empty ones: they have the value that is set. Raises :class:`InvalidSetting` for
+    a variable that is no setting, unless Kubernetes or Docker has set it.
+    """
+    known = {s.environment_variable for s in SETTINGS} | {SUPERVISOR_DEFAULTS}
     known |= {s.environment_variable + FILE_SUFFIX for s in SETTINGS if s.is_secret}
     known |= {VARIABLE_PREFIX + name for name in TEST_VARIABLES}
-    for name in environ:
-        if name.startswith(VARIABLE_PREFIX) and name not in known and name != SUPERVISOR_DEFAULTS:
-            raise InvalidSetting(f"unknown setting {name}; `stream-server serve --help` lists the settings")
+    found = {}
+    for name, value in environ.items():
+        if not name.startswith(VARIABLE_PREFIX) or _is_link(name.removeprefix(VARIABLE_PREFIX), value):
+            continue
+        if name not in known:
+            names = (each.removeprefix(VARIABLE_PREFIX) for each in known - {SUPERVISOR_DEFAULTS})
+            meant = suggest(name.removeprefix(VARIABLE_PREFIX), names)
+            raise InvalidSetting(f"unknown setting {name}; {_hint(meant and VARIABLE_PREFIX + meant)}")
+        if clean(value) or SUPERVISOR_DEFAULTS in environ:
+            found[name] = value
+    return found
+
+
+def _is_link(name: str, value: str) -> bool:
+    """Return whether Kubernetes or Docker made this variable, for a service named ``stream-server`` or longer.
+
+    ``name`` is what follows the prefix. The shapes are those of Kubernetes' service environment variables and of
+    Docker's legacy container links. Kubernetes gives them to each container of the namespace.
+    """
+    return any(re.fullmatch(names, name) and re.match(values, value) for names, values in LINKS)
 
 
 def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
@@ -144,11 +194,22 @@ def _check_archive(values: Mapping[str, Any]) -> None:
         raise InvalidSetting(message)
 
 
+def _expand_home(path: str, display_name: str) -> str:
+    """Return ``path`` with the home folder in place of a ``~`` at its beginning. Nothing else expands a path again.
+
+    Raises :class:`InvalidSetting` if there is no such home, as for a user that only a container knows.
+    """
+    expanded = os.path.expanduser(path)  # noqa: PTH111 - that of `Path` takes "" for "."
+    if expanded.startswith("~"):
+        raise InvalidSetting(f"{display_name} begins with {path.partition('/')[0]}, whose home folder is unknown")
+    return expanded
+
+
 def _file_values(path: str) -> dict[str, Any]:
     """Return the checked values in the TOML file at ``path`` by name; raises :class:`InvalidSetting` for any fault."""
     try:
-        with Path(path).expanduser().open("rb") as file:
-            found, readable_by_others = tomllib.load(file), os.fstat(file.fileno()).st_mode & 0o044
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            found, readable_by_others = tomllib.loads(file.read()), os.fstat(file.fileno()).st_mode & 0o044
     except OSError as error:
         raise InvalidSetting(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -156,7 +217,7 @@ def _file_values(path: str) -> dict[str, Any]:
     rows = {s.name: s for s in SETTINGS if s.name != "settings_file"}
     for name, value in found.items():
         if name not in rows:
-            raise InvalidSetting(f"{path}: unknown setting {name!r}; `stream-server serve --help` lists the settings")
+            raise InvalidSetting(f"{path}: unknown setting {name!r}; {_hint(suggest(name, rows))}")
         if readable_by_others and _holds_secret(rows[name], value):
             raise InvalidSetting(f"{path} holds {name}, so other users must not be able to read it: `chmod 600 {path}`")
     return {
@@ -182,10 +243,11 @@ def _check_type(setting: Setting, value: object, path: str) -> object:
 def _convert_value(setting: Setting, given: object, display_name: str) -> object:
     """Return ``given`` converted to the setting's type (int, float or str), and check its range and choices.
 
+    A text loses what editors and shells add to it, such as the carriage return of an environment file from Windows.
     Raises :class:`InvalidSetting` for a wrong type or value. The message names the setting by ``display_name``.
     """
     try:
-        value = type(setting.default)(given)
+        value = type(setting.default)(clean(given) if isinstance(given, str) else given)
     except (TypeError, ValueError):
         raise InvalidSetting(f"{display_name} must be a number ({setting.unit})") from None
     except OverflowError:
@@ -193,7 +255,7 @@ def _convert_value(setting: Setting, given: object, display_name: str) -> object
     if setting.choices and value not in setting.choices:
         raise InvalidSetting(f"{display_name} must be one of {', '.join(setting.choices)}")
     if isinstance(value, str):
-        return value
+        return _expand_home(value, display_name) if setting.unit in PATH_UNITS else value
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSetting(f"{display_name} must be a finite number ({setting.unit})")
     if setting.minimum is not None and value < setting.minimum:
@@ -202,32 +264,3 @@ def _convert_value(setting: Setting, given: object, display_name: str) -> object
     if value > maximum:
         raise InvalidSetting(f"{display_name} must be {maximum:g} {setting.unit} or less")
     return value
-
-
-PRIVATE_MODE = 0o700
-OTHERS = 0o077
-
-
-def make_private(folder: Path) -> None:
-    """Create the data folder with the mode 0700, or take the rights of other users away from an existing one.
-
-    Raises :class:`InvalidSetting` if other users have rights that this process cannot take away, and OSError if the
-    folder cannot be created.
-    """
-    folder.mkdir(mode=PRIVATE_MODE, parents=True, exist_ok=True)
-    if folder.stat().st_mode & OTHERS:
-        try:
-            folder.chmod(PRIVATE_MODE)
-        except PermissionError:
-            owner = f"it belongs to user {folder.stat().st_uid} and this process runs as {os.geteuid()}"
-            message = f"other users can read the data folder {folder}, and {owner}: `chmod 700` it"
-            raise InvalidSetting(message) from None
-
-
-def write_private(file: Path, content: bytes) -> None:
-    """Write a file that only its owner can read. A reader sees the old or the new content, never a part."""
-    partial = file.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
-    partial.touch(mode=0o600)
-    partial.write_bytes(content)
-    partial.replace(file)

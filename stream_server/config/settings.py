@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
+from filters.suggestion import did_you_mean
+
 VARIABLE_PREFIX = "STREAM_SERVER_"
 
 MAX_LIMIT_DIGITS = 15
@@ -21,10 +23,10 @@ class InvalidSetting(ValueError):
 
 
 LIMIT_DEFAULTS = {
-    "reads": 3000, "writes": 1200, "write_bytes": 8 * 2**20, "statuses": 300, "follows": 2000, "reports": 200,
-    "talks": 200, "connects": 300, "dialect_connects": 50, "polls": 1200, "tickets": 120, "rule_trials": 60,
-    "log_ins": 10, "log_ins_of_account": 100, "log_ins_of_address": 200, "sign_ups": 60, "lookups": 60,
-    "files": 6000, "anonymous": 1200,
+    "reads": 3000, "writes": 1200, "write_bytes": 8 * 2**20, "log_bytes": 32 * 2**20, "statuses": 300, "follows": 2000,
+    "reports": 200, "talks": 200, "connects": 300, "dialect_connects": 50, "polls": 1200, "tickets": 120,
+    "rule_trials": 60, "log_ins": 10, "log_ins_of_account": 100, "log_ins_of_address": 200, "sign_ups": 60,
+    "lookups": 60, "files": 6000, "anonymous": 1200,
 }  # fmt: skip
 """The rate limits and their default numbers. ``web/limits/rate_limits.py`` says what each counts, and for how long."""
 
@@ -42,7 +44,8 @@ def parse_limits(text: str) -> Mapping[str, int]:
         name, _, number = word.partition("=")
         if name not in LIMIT_DEFAULTS or not number.isdecimal() or len(number) > MAX_LIMIT_DIGITS:
             example = "on, off or numbers such as `statuses=600 log_ins=20`"
-            raise InvalidSetting(f"--limits ({VARIABLE_PREFIX}LIMITS) must be {example}, not {word!r}")
+            meant = "" if name in LIMIT_DEFAULTS else did_you_mean(name, LIMIT_DEFAULTS)
+            raise InvalidSetting(f"--limits ({VARIABLE_PREFIX}LIMITS) must be {example}, not {word!r}{meant}")
         numbers[name] = int(number)
     return numbers
 
@@ -122,8 +125,10 @@ class Config:
     )
     data_dir: str = row("", "folder", "Folder in which the embedded Redis keeps its data; empty is a temporary folder.")
     redis_memory_bytes: int = row(
-        0, "bytes", "Memory of the embedded Redis; 0 takes half of this machine's. Writes are refused at 90 %.", 0
-    )
+        0, "bytes",
+        "Memory of the embedded Redis; 0 takes half of what the server may use. Writes are refused at 90 %.",
+        0,
+    )  # fmt: skip
     settings_file: str = row(
         "", "file", "TOML file of these settings, with `_` in names; flags and environment override it."
     )
@@ -191,6 +196,9 @@ class Config:
         4096,
     )  # fmt: skip
     write_timeout_seconds: float = row(30.0, "s", "Disconnect a client that takes no byte for this long.", 0.05)
+    idle_seconds: float = row(
+        920.0, "s", "Close a connection that is without a request for this long; longer than proxies keep theirs.", 1
+    )
     redis_timeout_seconds: float = row(0.9, "s", "Total time that one request may wait for Redis.", 0.01)
     shutdown_seconds: float = row(4.0, "s", "Time for goodbyes when the server stops.", 0.1)
     retry_spread_seconds: float = row(
@@ -227,7 +235,9 @@ class Config:
     trace_ratio: float = row(
         0.01, "share", "Share of the writes that is traced, unless their `traceparent` decides.", 0, 1
     )
-    cors_origins: str = reloadable("", "origins", "Origins, with commas, whose pages may send requests; * for all.")
+    cors_origins: str = reloadable(
+        "", "origins", "Origins such as `https://a.example`, with commas, whose pages may send requests; * for all."
+    )
     v1_url_credentials: str = reloadable(
         "off", "name", "Accept `oauth_token` in URLs of v1.1, where proxies log it.", choices=("on", "off")
     )

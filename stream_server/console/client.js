@@ -23,6 +23,8 @@ const STEADY_MS = 30_000; // a connection that lived so long begins the back-off
 const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for longer is dead
 const ANSWER_MS = 90_000; // longer than the longest poll: a request that has no answer by then failed
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
+const MAX_SERVER_DELAY_SECONDS = 3600; // the longest wait that a server may name; the Python client has the same bounds
+const MAX_MESSAGE_BYTES = 16 * 2 ** 20; // of a message and of an answer, also when expanded
 const MAX_REMEMBERED = 4096; // cursors of the latest events, to drop one that comes twice
 const MAX_WAITING = 1000; // events that an iterator holds; with more, its stream waits, and continues by its cursor
 
@@ -42,7 +44,7 @@ export class ApiError extends Error {
     this.code = error.code;
     this.param = error.param;
     this.column = error.column;
-    this.retryAfter = error.retry_after;
+    this.retryAfter = boundDelay(error.retry_after);
   }
 
   /** Whether the same request may succeed later. */
@@ -116,12 +118,12 @@ export class Client {
     let response, text = "";
     try {
       response = await this.ask(path, { ...init, signal: limit.signal });
-      text = await response.text();
+      text = await readText(response);
       if (response.ok) return text ? JSON.parse(text) : null;
     } catch (error) {
       if (init.signal?.aborted) throw init.signal.reason;
-      if (error instanceof SyntaxError) throw new ApiError(0, { code: "unreadable", message: "another program answered, such as a proxy" });
-      if (!response) throw error;
+      if (error instanceof SyntaxError) throw notOfServer();
+      if (!response || error instanceof ApiError) throw error;
       if (response.ok) throw this.unreachable(error);
     } finally {
       limit.end();
@@ -239,11 +241,12 @@ export class Client {
   }
 }
 
+const notOfServer = () => new ApiError(0, { code: "unreadable", message: "another program answered, such as a proxy" });
 const signedOut = () => new ApiError(401, { code: "signed_out", message: "sign in first" });
 
 /** @param {any} answer of `POST /v1/sessions` @returns {Session} */
 function toSession(answer) {
-  const life = answer.expires_in * 1000;
+  const life = (Number.isFinite(answer.expires_in) ? answer.expires_in : 0) * 1000;
   const { token, refresh_token: refreshToken, user } = answer;
   return { token, refreshToken, user, expires: Date.now() + life, refreshAt: Date.now() + life * REFRESH_SHARE };
 }
@@ -264,10 +267,40 @@ function timeLimit(ms, other) {
   return { signal: controller.signal, end };
 }
 
+/** The seconds that a server has named as a wait, 0 to the longest; undefined for what is no number. @param {unknown} seconds */
+function boundDelay(seconds) {
+  if (typeof seconds !== "number" || Number.isNaN(seconds)) return undefined;
+  return Math.min(Math.max(seconds, 0), MAX_SERVER_DELAY_SECONDS);
+}
+
+/** The seconds of a `Retry-After`, a number or a date of HTTP. @param {string | null} header */
+function readRetryAfter(header) {
+  const text = (header ?? "").trim();
+  if (/^\d+(\.\d+)?$/.test(text)) return boundDelay(Number(text));
+  return /^[A-Z][a-z]+,.* GMT$/.test(text) ? boundDelay((Date.parse(text) - Date.now()) / 1000) : undefined; // a browser reads "-5" as a date
+}
+
+/** The text of an answer. Throws ApiError `too_large` for one with more bytes than a client takes. @param {Response} response */
+async function readText(response) {
+  if (!response.body?.getReader) return response.text(); // of a `fetch` that is not the standard's
+  const [reader, decoder, parts] = [response.body.getReader(), new TextDecoder(), /** @type {string[]} */ ([])];
+  for (let size = 0; ; ) {
+    const { done, value } = await reader.read();
+    if (done) return parts.join("") + decoder.decode();
+    if ((size += value.length) > MAX_MESSAGE_BYTES) {
+      reader.cancel().catch(() => {});
+      throw tooLarge();
+    }
+    parts.push(decoder.decode(value, { stream: true }));
+  }
+}
+
+const tooLarge = () => new ApiError(0, { code: "too_large", message: `the server sent more than ${MAX_MESSAGE_BYTES} bytes at once` });
+
 /** The error of an answer. A proxy gives the wait only in the header. @param {Response} response @param {string} text */
 function readError(response, text) {
   const unreadable = { code: "unreadable", message: `the server answered ${response.status}` };
-  const wait = Number(response.headers.get("Retry-After")) || undefined;
+  const wait = readRetryAfter(response.headers.get("Retry-After"));
   try {
     const { error } = JSON.parse(text);
     return { retry_after: wait, ...(error?.code ? error : unreadable) };
@@ -295,6 +328,8 @@ export class Stream {
   /** @type {StreamState} */ state = { name: "connecting" };
   /** @internal @type {any} */ transport = null;
   /** @internal @type {any[] | null} what an iterator has not taken yet */ queue;
+  /** @internal @type {number[]} of each of them, in characters */ sizes = [];
+  /** @internal Their sum. */ held = 0;
   /** @internal The position after what it has taken. */ taken = "";
   /** @internal @type {((value?: any) => void)[]} of iterators that wait */ waiting = [];
   /** @internal Lets them look again. */ wake = () => this.waiting.splice(0).forEach((resolve) => resolve());
@@ -415,7 +450,7 @@ export class Stream {
     this.sent = this.parameters;
     const since = this.cursor || undefined;
     const path = `${this.path}?${toQuery({ ...this.parameters, since, ticket })}`;
-    const heard = (/** @type {string} */ data) => mine === this.attempt && this.receive(JSON.parse(data));
+    const heard = (/** @type {string} */ data) => void (mine === this.attempt && this.hear(data));
     const lost = () => mine === this.attempt && this.lost();
     this.transport = mayUseSocket ? openSocket(Socket, this.absolute(path), heard, lost) : openSource(Source, this.absolute(path), heard, lost);
     this.watch();
@@ -431,7 +466,20 @@ export class Stream {
     this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
   }
 
-  /** @internal @param {Message} message */ receive(message) {
+  /** @internal What is no message, or too long, ends the connection as an answer of another program does. @param {string} data */
+  hear(data) {
+    let message;
+    try {
+      if (data.length > MAX_MESSAGE_BYTES) throw tooLarge();
+      message = JSON.parse(data);
+      if (typeof message?.kind !== "string") throw new SyntaxError("no kind");
+    } catch (error) {
+      return this.failed(error instanceof ApiError ? error : notOfServer());
+    }
+    this.receive(message, data.length);
+  }
+
+  /** @internal @param {Message} message @param {number} [size] in characters */ receive(message, size = 0) {
     this.watch();
     const before = this.cursor;
     const isEvent = isOfEvent(message);
@@ -443,7 +491,7 @@ export class Stream {
     else if (message.kind === "error") this.operationRefused(message);
     else if (isEvent) this.showProgress(message.at);
     call(this.options.onMessage, message);
-    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message, before);
+    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message, before, size);
     if (message.kind === "effective" && message.id === this.updates) (this.inForce = this.sent), this.sendUpdate();
     if (message.kind === "goodbye") this.goodbye(message);
   }
@@ -490,7 +538,8 @@ export class Stream {
 
   /** @internal @param {Goodbye} message */ goodbye(message) {
     const isOfToken = ["token_expired", "token_revoked"].includes(message.code);
-    const wait = message.retry_after ?? (isOfToken && !this.client.options.token ? 0 : null);
+    const isNamed = (message.retry_after ?? null) !== null;
+    const wait = isNamed ? (boundDelay(message.retry_after) ?? 0) : isOfToken && !this.client.options.token ? 0 : null;
     if (wait === null) {
       this.finish({ name: "ended", reason: message.reason, error: new ApiError(403, { code: message.code, message: message.reason }) });
     } else if (isOfToken && Date.now() - this.helloAt > LIVED_MS) this.connect(); // whose ticket needs a fresh token, or ends the session
@@ -517,7 +566,7 @@ export class Stream {
     const path = `${this.path}?${toQuery({ ...this.sent, since: this.cursor || undefined })}`;
     try {
       const answer = await this.client.ask(path, { headers, signal: limit.signal });
-      if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
+      if (!answer.ok) throw new ApiError(answer.status, readError(answer, await readText(answer).catch(() => "")));
     } finally {
       limit.end();
     }
@@ -559,12 +608,14 @@ export class Stream {
     else if (this.connection) this.client.request("POST", `/v1/streams/${this.connection}/token`).catch(() => {});
   }
 
-  /** @internal @param {StreamEvent | Gap} message @param {string} before the position before it */
-  enqueue(message, before) {
+  /** @internal @param {StreamEvent | Gap} message @param {string} before the position before it @param {number} size */
+  enqueue(message, before, size) {
     if (!this.queue?.length) this.taken = before;
     this.queue?.push(message);
+    this.sizes.push(size);
+    this.held += size;
     this.wake();
-    if ((this.queue?.length ?? 0) < MAX_WAITING) return;
+    if (this.sizes.length < MAX_WAITING && this.held < MAX_MESSAGE_BYTES) return;
     this.drop();
     this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
   }
@@ -582,6 +633,7 @@ export class Stream {
       await new Promise((resolve) => this.waiting.push(resolve));
     }
     this.taken = this.queue[0].cursor;
+    this.held -= this.sizes.shift() ?? 0;
     return { done: false, value: this.queue.shift() };
   }
 
@@ -589,6 +641,7 @@ export class Stream {
   leave() {
     if (this.queue?.length) this.cursor = this.taken;
     this.queue = null;
+    [this.sizes, this.held] = [[], 0];
     this.close();
     return { done: true, value: undefined };
   }
@@ -620,7 +673,9 @@ function openSocket(Socket, url, heard, lost) {
   socket.onmessage = (/** @type {{data: any}} */ event) => heard(String(event.data));
   const end = () => void (socket.onclose === end && ((socket.onclose = null), lost()));
   socket.onclose = socket.onerror = end; // in Node before version 24 no `close` follows the error of an opening that failed
-  return { send: (/** @type {object} */ message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
+  const close = () => socket.close(1000);
+  const closeQuietly = () => void (socket.readyState === 0 && globalThis.document ? (socket.onopen = close) : close()); // a browser reports the end of one that is not open yet as an error of the page
+  return { send: (/** @type {object} */ message) => socket.send(JSON.stringify(message)), close: closeQuietly };
 }
 
 /** An EventSource would repeat its URL, whose ticket is spent: it is closed, and another one opened with another. @param {new (url: string) => any} Source @param {string} url @param {(data: string) => void} heard @param {() => void} lost */

@@ -15,6 +15,7 @@ const GAPS = /** @type {Record<string, string>} */ ({
   trimmed: "the log no longer reaches back so far",
   rolled_back: "Redis lost the end of the log",
   unknown_position: "the position is not on this log",
+  rules_forgotten: "the saved rules of then are forgotten",
 });
 
 export class Column {

@@ -21,10 +21,11 @@ from typing import Self
 
 from stream_server.client import Client, ClientFailure
 from stream_server.config import config
+from stream_server.config.data_folder import write_private
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.errors import ApiError
-from stream_server.runtime.child_processes import ChildProcesses
+from stream_server.runtime.child_processes import SERVE, ChildProcesses
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.client import RedisClient
@@ -62,7 +63,8 @@ http {{
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   upstream servers {{ {servers} keepalive 32; }}
-  map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+  map $uri $stream_upgrade {{ ~^/v1/stream(/user)?$ $http_upgrade; default ''; }}
+  map $stream_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
   server {{
     listen 127.0.0.1:{port};
     client_max_body_size 256k;
@@ -71,7 +73,7 @@ http {{
     location / {{
       proxy_pass http://servers;
       proxy_http_version 1.1;
-      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Upgrade $stream_upgrade;
       proxy_set_header Connection $connection_upgrade;
       proxy_set_header Host $http_host;
       proxy_set_header X-Forwarded-For $remote_addr;
@@ -253,7 +255,7 @@ def _settings(folder: Path, redis_url: str) -> Config:
         "trusted_proxies": HOST,
         "forwarded_header": "X-Forwarded-For",
     }
-    config.write_private(file, "".join(f'{name} = "{value}"\n' for name, value in rows.items()).encode())
+    write_private(file, "".join(f'{name} = "{value}"\n' for name, value in rows.items()).encode())
     return config.load({"settings_file": str(file)})
 
 
@@ -266,8 +268,7 @@ async def _start_servers(settings: Config, processes: DemoProcesses) -> list[int
 
 async def _start_server(settings: Config, processes: DemoProcesses, port: int) -> None:
     flags = ("--settings-file", settings.settings_file, "--host", HOST, "--port", str(port))
-    command = (sys.executable, "-m", "stream_server", "serve", *flags)
-    await processes.start(f"server-{port}", partial(_is_ready, f"http://{HOST}:{port}"), *command)
+    await processes.start(f"server-{port}", partial(_is_ready, f"http://{HOST}:{port}"), *SERVE, *flags)
 
 
 async def _is_ready(url: str) -> bool:

@@ -11,6 +11,8 @@ import random
 import secrets
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http import HTTPStatus
 from itertools import count, cycle, islice
 from typing import Any, Literal, NamedTuple
 
@@ -132,18 +134,20 @@ class DemoActions:
 
 
 async def _find_or_create_user(api: Client, login: str) -> str:
-    """Return the id of a demo user. If another person has the login, create the demo user with a longer login."""
-    name = login.title()
-    try:
-        return (await api.sign_up(login, name, f"{login}@example.org", PASSWORD)).id
-    except RequestRefused as refused:
-        if refused.status != 409:
-            raise
-    try:
-        return (await api.log_in(login, PASSWORD)).user.id
-    except RequestRefused:  # the login belongs to another person
-        other = f"{login}_{secrets.token_hex(3)}"
-        return (await api.sign_up(other, name, f"{other}@example.org", PASSWORD)).id
+    """Return the id of a demo user. If another person has the login, the demo user has a longer one.
+
+    A later start logs in, because an address may sign up some times an hour only.
+    """
+    for each in (login, f"{login}_demo", f"{login}_{secrets.token_hex(3)}"):
+        with suppress(RequestRefused):
+            return (await api.log_in(each, PASSWORD)).user.id
+        try:
+            return (await api.sign_up(each, login.title(), f"{each}@example.org", PASSWORD)).id
+        except RequestRefused as refused:
+            if refused.status != HTTPStatus.CONFLICT:  # the login belongs to another person
+                raise
+            taken = refused
+    raise taken
 
 
 async def _create_content(actions: DemoActions, login: str) -> None:

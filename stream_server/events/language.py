@@ -19,7 +19,7 @@ import fasttext  # type: ignore[import-untyped]  # it has no types
 
 from filters.entities import Entities, blank_entities
 from filters.index_keys import UNDETERMINED
-from filters.tables import RENAMED, WORD_CHARACTERS
+from filters.tables import NEWER_LETTERS, RENAMED, WORD_CHARACTERS
 from filters.tokens import has_unspaced
 
 LanguageDetector: TypeAlias = Callable[[str, Entities], str]
@@ -43,7 +43,7 @@ IGNORED_TAGS = frozenset({"ia", "ie", "io", "jbo", "la", "vo"})
 TAGS = MappingProxyType({"als": "gsw"} | RENAMED)
 """BCP 47 tags by those labels of the model that are not such a tag, or an old one. It uses the names of Wikipedia."""
 
-_WORD = re.compile(rf"[^\W\d_][{WORD_CHARACTERS}]*")
+_WORD = re.compile(rf"(?:[^\W\d_]|[{NEWER_LETTERS}])[{WORD_CHARACTERS}]*")
 
 
 @cache

@@ -2,8 +2,8 @@
 
 PUBLISH is the fast path, and the log is the truth. Each message carries the contiguous number of its entry, so the
 feed notices a missed entry at once and reads it from the log. A canary compares the hub's head with the log's head.
-So the feed also finds a link that is silent without an error, and it reconnects. The feed never buffers messages: a
-gap in the numbers only sets the position up to which the feed reads the log.
+So the feed also finds a link that is silent without an error, and it reconnects. While the feed is behind, a bounded
+number of messages waits, and further ones are dropped. Then the feed reads the log, at its own pace.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
+from stream_server.hub.messages import ROLLED_BACK, TRIMMED
 from stream_server.store.log.event_log import EventLog, Rollbacks
 from stream_server.store.redis.subscription import Work
-from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class Feed:
     async def _listen(self) -> None:
         """Subscribe to the log. Publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
-        with closing(await self._log.subscribe()) as subscription:
+        with closing(await self._log.subscribe(self._on_question)) as subscription:
             started_at = self._monotonic()
             head = await self.detector.check(check_all=True)
             self._on_log_readable()
@@ -153,7 +153,8 @@ class Feed:
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
             handle = partial(self._handle_message, subscription.has_more)
-            await subscription.deliver(handle, self.hub.live.flusher.flush_if_due)
+            catch_up = partial(self._catch_up, END_OF_LOG)
+            await subscription.deliver(handle, self.hub.live.flusher.flush_if_due, catch_up)
 
     def _handle_message(self, has_more: Callable[[], bool], message: bytes) -> Work | None:
         """Publish the entry of one message to the hub. Return the work to await before the next message, or None.
@@ -164,11 +165,8 @@ class Feed:
         """
         plain = self._open_signed(message)
         if plain is None:
-            if message.startswith(ASK_PREFIX):
-                self._on_question(message)
-            else:
-                self.unsigned += 1
-                self._may_have_grown.set()
+            self.unsigned += 1
+            self._may_have_grown.set()
             return None
         try:
             entry = parse_published(plain)
@@ -180,15 +178,20 @@ class Feed:
         if entry.position.n != head.n + 1 or entry.position <= head:
             return partial(self._handle_unexpected, entry.position)
         self.hub.publish(entry, is_last=not has_more())
-        # In a burst, let further messages wait in Redis and not here, once for each client.
+        # In a burst, let further messages wait in the subscription, and not once for each client.
         return self.hub.live.flusher.drained if self.hub.live.flusher.is_busy else None
 
     async def _handle_unexpected(self, position: Position) -> None:
-        """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already."""
+        """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already.
+
+        One that is older than the ring by number and by id asks Redis nothing: a server that was behind gets thousands
+        of them. If it belongs to a rollback after which the clock of Redis was set back, the canary finds it.
+        """
+        floor = self.hub.ring.floor
         if position.n > self.hub.head.n:
             await self._catch_up(position)
             self.malformed += position.n > self.hub.head.n  # the log does not have this position
-        elif self.hub.ring.contains(position):
+        elif self.hub.ring.contains(position) or (position.n <= floor.n and position <= floor):
             self.duplicates += 1
         else:
             await self.detector.check()  # a known number with another id: a rollback, or an invalid message
@@ -204,26 +207,44 @@ class Feed:
             await asyncio.sleep(UNSIGNED_PAUSE_SECONDS)
 
     async def _catch_up(self, target: Position) -> None:
-        """Read the log up to ``target`` and publish its entries to the hub. Clients get a `gap` for trimmed entries."""
+        """Read the log up to ``target`` and publish its entries to the hub. Clients get a `gap` for trimmed entries.
+
+        They get none for a number that no entry has: the log still has the entry before it, or all that it ever had.
+        """
         hub = self.hub
         while hub.head.n < target.n:
             head = hub.head
             entries = await self._log.read(head, self._log.page_sizer.page_entries(MAX_PAGE_ENTRIES))
             if not entries:
                 return
-            missed = entries[0].position.n - head.n - 1
-            if missed:
-                await self.detector.check()  # the page does not continue at the head: was the head lost?
-                if hub.head != head:
-                    continue
-                resume_after = entries[0].position.previous()
-                if missed < 0:
-                    self._log_loss(resume_after)
-                self._move_head(resume_after, "trimmed" if missed > 0 else "rolled_back", max(missed, 0))
-                self.detector.accept_head(hub.head)
-                await self._load_account_status()
+            if entries[0].position.n != head.n + 1 and not await self._explain_break(head, entries[0].position):
+                continue
             self._publish(entries)
             await hub.live.flusher.drained()
+
+    async def _explain_break(self, head: Position, first: Position) -> bool:
+        """Move the hub's head to the entry before ``first``, at which a page begins that does not continue at ``head``.
+
+        Return False if the head has changed meanwhile, and the page must be read again.
+        """
+        nearest = await self._log.read(head, 1, from_primary=True)  # a replica may lack entries
+        located = await self._log.look_up(head.ms, head.seq)  # after reading, because it tells what was there till now
+        await self.detector.check()  # was the head lost?
+        if self.hub.head != head:
+            return False
+        resume_after, missed = first.previous(), first.n - head.n - 1
+        if missed > 0 and located.has_all_after(head):
+            if not nearest or nearest[0].position != first:  # the replica lacks entries, or has lost ones
+                self._log.replica_router.fall_back_to_primary()
+                return False
+            self.hub.ring.skip_to(first.n)
+            return True
+        if missed < 0:
+            self._log_loss(resume_after)
+        self._move_head(resume_after, TRIMMED if missed > 0 else ROLLED_BACK, max(missed, 0))
+        self.detector.accept_head(self.hub.head)
+        await self._load_account_status()
+        return True
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
         """Move the hub's head past missed entries, or back.
@@ -242,7 +263,7 @@ class Feed:
     def _on_rollback(self, resume_after: Position) -> None:
         self.rollbacks += 1
         self._log_loss(resume_after)
-        self._move_head(resume_after, "rolled_back")
+        self._move_head(resume_after, ROLLED_BACK)
 
     def _log_loss(self, resume_after: Position) -> None:
         lost = self.hub.head.n - resume_after.n
@@ -271,7 +292,7 @@ class Feed:
         """Publish to the hub each entry that directly follows its head. Skip entries that it has got meanwhile."""
         self._require_valid_head()
         for entry in entries:
-            if entry.position.n == self.hub.head.n + 1 and entry.position > self.hub.head:
+            if entry.position.n == self.hub.ring.head.n + 1 and entry.position > self.hub.head:
                 self.recovered += 1
                 self.hub.publish(entry)
 

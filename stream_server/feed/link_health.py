@@ -12,13 +12,16 @@ import random
 import time
 from collections.abc import Callable
 
-from stream_server.errors import reason_of
 from stream_server.events.position import LOG_START, Position
+from stream_server.store.redis.refusals import reason_for_operator
 
 logger = logging.getLogger(__name__)
 
 BACKOFF_SECONDS = (0.05, 2.0)
 """Shortest and longest wait in seconds before a reconnect. The wait doubles from one to the other, with jitter."""
+
+MAX_FLAP_SECONDS = 0.5
+"""Longest wait in seconds if the link was healthy before: Redis answers, so each attempt is cheap for it."""
 
 STABLE_SECONDS = 5.0
 """A link that was healthy for this many seconds starts again with the shortest wait. A flapping link does not."""
@@ -29,7 +32,12 @@ class LinkLost(Exception):
 
 
 class LinkHealth:
-    """The health of one subscription. The `asyncio.Event` ``healthy`` is set while the subscription works."""
+    """The health of one subscription.
+
+    Attributes:
+        healthy: Is set while the subscription works.
+        reason: Why it does not work, for the operator. Empty while it works.
+    """
 
     def __init__(self, random_source: random.Random, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._random_source = random_source
@@ -37,14 +45,14 @@ class LinkHealth:
         self._last_healthy_at = monotonic()
         self._healthy_since: float | None = None
         self._backoff_seconds = BACKOFF_SECONDS[0] / 2
-        self._told_reason = ""
+        self.reason = ""
         self.healthy = asyncio.Event()
 
     def mark_healthy(self) -> None:
         """Record that the subscription works at this moment."""
-        if self._told_reason:
+        if self.reason:
             logger.info("subscribed to Redis again after %.1f s", self.lag_ms() / 1000)
-            self._told_reason = ""
+            self.reason = ""
         self._last_healthy_at = self._monotonic()
         if self._healthy_since is None:
             self._healthy_since = self._last_healthy_at
@@ -52,16 +60,17 @@ class LinkHealth:
 
     def mark_lost(self, error: Exception) -> float:
         """Record that ``error`` ended the subscription, or an attempt. Return the seconds before the next attempt."""
-        reason = reason_of(error)
+        reason = reason_for_operator(error)
         if self.healthy.is_set():
             logger.warning("subscription to Redis lost: %s", reason)
-        elif reason != self._told_reason:
+        elif reason != self.reason:
             logger.warning("no subscription to Redis yet: %s", reason)
-        self._told_reason = reason
+        self.reason = reason
+        was_healthy = self._healthy_since is not None
         was_stable = self._healthy_since is not None and self._monotonic() - self._healthy_since >= STABLE_SECONDS
         self._healthy_since = None
         self.healthy.clear()
-        shortest, longest = BACKOFF_SECONDS
+        shortest, longest = BACKOFF_SECONDS[0], MAX_FLAP_SECONDS if was_healthy else BACKOFF_SECONDS[1]
         self._backoff_seconds = shortest if was_stable else min(longest, self._backoff_seconds * 2)
         return min(longest, self._backoff_seconds * self._random_source.uniform(0.5, 1.5))
 

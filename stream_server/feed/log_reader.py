@@ -20,6 +20,7 @@ from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.catchup.ring import Ring
+from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED
 from stream_server.store.log.event_log import EventLog, LogLookup
 
 MAX_CONCURRENT_READS = 4
@@ -81,17 +82,20 @@ class LogReader:
         """Read a page. If it does not continue at ``after``, check for a rollback and read again from the primary."""
         async with self._read_slots:
             located = await self._log.look_up(after.ms, after.seq)
-            entries = await self._read_from_replica(after, max_entries) if _is_contiguous(after, located) else []
+            is_lost = _loss_at(after, located) == ROLLED_BACK
+            entries = [] if is_lost else await self._read_from_replica(after, max_entries)
             if not entries or entries[0].position.n != _page_start(after, located).n + 1:
                 await self._log.verify_feed()
                 located = await self._log.look_up(after.ms, after.seq)
                 start, page_entries = _page_start(after, located), self._log.page_sizer.page_entries(max_entries)
                 entries = await self._log.read(start, page_entries, from_primary=True)
+                # An entry that is still there was there when the page was read: nothing behind it had been trimmed.
+                located = await self._log.look_up(after.ms, after.seq)
             if not entries:
                 message = "the log ends before this position; the server is checking it, try again"
                 raise Unavailable(message, retry_after=1)
             await self._mark_deleted(entries)
-        return LogPage(entries, is_contiguous=_is_contiguous(after, located))
+        return LogPage(entries, _loss_at(after, located))
 
     async def _read_from_replica(self, after: Position, max_entries: int) -> list[Entry]:
         """Read a page from the replica, if one is in use. If it does not answer, select the primary and return []."""
@@ -114,14 +118,11 @@ class LogReader:
             entry.original_is_deleted = shown.original in deleted
 
 
-def _is_contiguous(after: Position, located: LogLookup) -> bool:
-    """Return whether the log still has the entry at ``after``, or trimmed it. False if a rollback removed the entry."""
-    is_present = located.entry is not None and located.entry.position == after
-    return is_present or (located.rollback_start is None and _is_before_floor(after, located))
-
-
-def _is_before_floor(after: Position, located: LogLookup) -> bool:
-    return located.floor is None or after[:2] < located.floor[:2]
+def _loss_at(after: Position, located: LogLookup) -> str:
+    """Return why entries after ``after`` may be missing from the log, as `LogPage` names it."""
+    if located.has_all_after(after):
+        return NOTHING_LOST
+    return TRIMMED if located.is_below_floor(after) and located.rollback_start is None else ROLLED_BACK
 
 
 def _page_start(after: Position, located: LogLookup) -> Position:
@@ -132,7 +133,7 @@ def _page_start(after: Position, located: LogLookup) -> Position:
     """
     if located.entry is not None and located.entry.position == after:
         return after
-    if _is_before_floor(after, located):
+    if located.is_below_floor(after):
         return located.resume_position or (after if located.floor is None else located.floor.previous())
     return located.resume_position or located.previous or LOG_START
 

@@ -11,7 +11,7 @@ from filters.subscription import Subscription
 from stream_server.errors import ApiError
 from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry
-from stream_server.events.position import LOG_START, Position
+from stream_server.events.position import Position
 from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.messages import ControlMessage, Framing, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
@@ -86,7 +86,6 @@ class SubscribeRequest(NamedTuple):
         position: Position after which the stream begins.
         viewer: The relations that decide what the user may see. None for a stream that is the same for every user.
         private_view: The private view at the start. None unless the filter depends on the user (such as `follow=@me`).
-        rules_read_at: Head of the log at which the user's saved rules were read, if the subscription has them.
         until: Position at which the stream ends, None for a stream without an end.
         opened_ms: When the request was checked, in ms since 1970, to the microsecond: the order of a user's streams.
         path: Path of the request.
@@ -101,7 +100,6 @@ class SubscribeRequest(NamedTuple):
     position: Position
     viewer: Viewer | None = None
     private_view: PrivateView | None = None
-    rules_read_at: Position = LOG_START
     until: Position | None = None
     opened_ms: float = 0
     path: str = ""
@@ -109,12 +107,15 @@ class SubscribeRequest(NamedTuple):
 
 
 class BoundFilters(NamedTuple):
-    """The filters of a stream with what depends on its user, such as followed users. See `SubscribeRequest`."""
+    """The filters of a stream with what depends on its user, such as followed users. See `SubscribeRequest`.
+
+    They are in force after ``position``, and have the user's saved rules of then.
+    """
 
     subscription: Subscription
     viewer: Viewer | None
     private_view: PrivateView | None
-    rules_read_at: Position = LOG_START
+    position: Position
 
 
 class LiveGroup(Protocol):
@@ -170,7 +171,7 @@ class Client(Outlet):
     __slots__ = (
         "_next_warning_at", "_search_keys", "batched_before_joining", "connection_id", "disconnect_reason", "framing",
         "group", "is_peer_dead", "joined_version", "last_rollback", "must_show_progress", "opened_ms", "overflowed",
-        "parameters", "path", "position", "private_view", "rules_read_at", "since", "subscription", "token", "until",
+        "parameters", "path", "position", "private_view", "since", "subscription", "token", "until",
         "user_id", "viewer", "written_before_joining",
     )  # fmt: skip
 
@@ -182,7 +183,7 @@ class Client(Outlet):
     ) -> None:
         (
             self.connection_id, self.user_id, self.token, self.subscription, self.framing, self.position, self.viewer,
-            self.private_view, self.rules_read_at, self.until, self.opened_ms, self.path, self.parameters,
+            self.private_view, self.until, self.opened_ms, self.path, self.parameters,
         ) = request  # fmt: skip
         self.since = self.position
         self.write = write
@@ -227,7 +228,7 @@ class Client(Outlet):
 
     @property
     def uses_saved_rules(self) -> bool:
-        """Whether the subscription contains the user's saved rules, which can change while the stream is open."""
+        """Whether the subscription contains the user's saved rules. They are always those at the client's position."""
         return self.subscription.find_base(SavedRules.name) is not None
 
     @property
@@ -253,7 +254,7 @@ class Client(Outlet):
         """
         self.position = gap.end
         is_outdated = self.private_view is not None and self.private_view.is_outdated_by_gap(gap.end)
-        if is_outdated or (gap.end.n > self.rules_read_at.n and self.uses_saved_rules):
+        if is_outdated or self.uses_saved_rules:
             self.disconnect(RESYNC)
             return False
         return True
@@ -264,7 +265,7 @@ class Client(Outlet):
 
     def is_changed_by_rules_entry(self, entry: Entry) -> bool:
         """Return whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
-        if entry.kind != "rules" or entry.position.n <= self.rules_read_at.n or not self.uses_saved_rules:
+        if entry.kind != "rules" or not self.uses_saved_rules:
             return False
         try:
             return entry.rules_change().uid == self.user_id
@@ -283,7 +284,7 @@ class Client(Outlet):
     def use_filters(self, filters: BoundFilters, parameters: str) -> None:
         """Go on with other filters from the current position on. Call it while the client is not live."""
         self.end_private_view()
-        self.subscription, self.viewer, self.private_view, self.rules_read_at = filters
+        self.subscription, self.viewer, self.private_view, _ = filters
         self.parameters = parameters
 
     def end_private_view(self) -> None:
@@ -327,7 +328,12 @@ class Client(Outlet):
     def use_private_view_if_needed(self) -> None:
         """Switch to a private view if the user no longer sees the public view. The client never switches back."""
         if self.private_view is None and self.viewer is not None and not self.viewer.sees_public_view:
-            self.private_view = PrivateView(self.viewer, self.position)
+            self.use_private_view()
+
+    def use_private_view(self) -> None:
+        """Switch to a private view for good, unless the client has one or is the same for every user."""
+        if self.private_view is None and self.viewer is not None:
+            self.private_view = PrivateView(self.viewer)
 
     def disconnect(self, reason: DisconnectReason) -> None:
         """End this client's stream. The first reason wins; later calls do nothing."""

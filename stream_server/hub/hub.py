@@ -122,7 +122,7 @@ class Hub:
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
         demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
-        takes effect after itself.
+        takes effect after itself. Only a follow already counts for itself.
         """
         kind, live = entry.kind, self.live
         if kind in RIGHTS_KINDS:
@@ -134,6 +134,10 @@ class Hub:
             if kind in INTERNAL_KIND_SET:
                 self._router.obey(entry)
             elif live.count:
+                if kind == "follow":  # its user may see whom it is about, also if protected
+                    self._router.apply_to_viewers(entry)
+                elif kind == "uncomment":
+                    self._router.part_readers(entry)
                 self._router.deliver(entry, is_last=is_last and routed is None)  # a trace shows the end of a flush
                 live.flusher.add_entry(entry)
         except MalformedEntry:

@@ -15,6 +15,16 @@ from stream_server.hub.disconnect import DisconnectReason
 ROLLED_BACK = "rolled_back"
 """Reason of a gap that Redis caused: it lost the end of the log."""
 
+TRIMMED = "trimmed"
+"""Reason of a gap of entries that were removed from the beginning of the log."""
+
+NOTHING_LOST = ""
+"""Stands for the reason of a gap where there is none."""
+
+
+RULES_FORGOTTEN = "rules_forgotten"
+"""Reason of a gap up to the position from which on all saved rules of the user are known."""
+
 
 class ControlMessage(NamedTuple):
     """One control message, ready for any framing. ``data`` is JSON.
@@ -34,7 +44,7 @@ class Gap(NamedTuple):
     Attributes:
         start: Cursor after which the gap begins, None if unknown. It may be what a client sent, so it is text.
         end: Last position of the gap. The stream continues after it.
-        reason: ``rolled_back`` or ``trimmed``.
+        reason: ``rolled_back``, ``trimmed``, ``unknown_position`` or ``rules_forgotten``.
         missed_count: Number of missing entries, None if unknown.
     """
 

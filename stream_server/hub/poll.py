@@ -4,6 +4,7 @@ A preview of a rule is the other client without a socket: it counts the recent e
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
@@ -45,11 +46,11 @@ class LongPoll(SocketlessClient):
         "_byte_count", "_entry_count", "_hub", "_items", "_limit", "_loop", "_may_wait", "_timeout", "_wake_future"
     )  # fmt: skip
 
-    def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
+    def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gaps: Iterable[Gap] = ()) -> None:
         super().__init__(request)
         self._hub = hub
         self._limit = limit
-        self._items: list[Delivery | Gap | StreamNotice] = [] if initial_gap is None else [initial_gap]
+        self._items: list[Delivery | Gap | StreamNotice] = [*initial_gaps]
         self._entry_count = 0
         self._byte_count = 0
         self._may_wait = True

@@ -60,7 +60,7 @@ class RollbackNotices:
         """``rollback_entry`` reports lost entries: send a `gap` to each live client that has not got one for this loss.
 
         The clients keep their positions, because this server sent them no lost entry. It ends streams whose relations
-        or rules were read from lost entries. Raises `MalformedEntry` if the entry cannot be decoded.
+        were read from lost entries. Raises `MalformedEntry` if the entry cannot be decoded.
         """
         start, end = rollback_entry.lost_range()
         self._disconnect_stale_clients(start, rollback_entry.position)
@@ -73,16 +73,14 @@ class RollbackNotices:
                     self._live.demote(client)
 
     def _disconnect_stale_clients(self, start: Position, end: Position) -> None:
-        """End the streams whose relations or saved rules were read at a log position between ``start`` and ``end``.
+        """End the streams whose relations were read at a log position between ``start`` and ``end``.
 
-        The log lost entries there, so the streams may apply a lost block, follow or rule. The clients reconnect with
-        their cursors and then receive the `gap`.
+        The log lost entries there, so the streams may apply a lost block or follow. The clients reconnect with their
+        cursors and then receive the `gap`. Saved rules are those at the client's position, which is not lost.
         """
         self._viewer_cache.forget_read_between(start, end)
         for client in self._registry.list_clients():
-            viewer, rules_read_at = client.viewer, client.rules_read_at
-            is_viewer_stale = viewer is not None and not self._viewer_cache.is_current(viewer)
-            if is_viewer_stale or (client.uses_saved_rules and start < rules_read_at < end):
+            if client.viewer is not None and not self._viewer_cache.is_current(client.viewer):
                 self._resync(client)
 
     def _resync(self, client: Client) -> None:
@@ -137,6 +135,15 @@ class Router:
             self._registry.obey(entry.stream_command())
         elif entry.kind == "rollback":
             self._rollback_notices.announce_rollback(entry)
+
+    def part_readers(self, entry: Entry) -> None:
+        """Give private groups to those for whom an `uncomment` for followers may be, before it is delivered.
+
+        The owner of its audience may be open now, so that they see the public view, which has no entry for followers.
+        """
+        if entry.audience_owner is not None:
+            for viewer in self._viewer_cache.readers_of(entry.audience_owner):
+                self._move_to_private_groups(viewer.user_id)
 
     def deliver(self, entry: Entry, *, is_last: bool) -> None:
         """Write or queue an entry for the live clients that receive it. Raises `MalformedEntry` if it is invalid.
@@ -245,14 +252,21 @@ class Router:
     def apply_visibility_change(self, entry: Entry) -> None:
         """Apply a change of relations or account status to the clients' views. First send what waits for them."""
         try:
-            viewers = self._viewer_cache.affected_by(entry)
             for group in self._registry.groups_changing_follows(entry):
                 self._update_followed_users(group, entry)
-            self._account_status.apply(entry)
-            for viewer in viewers:
-                viewer.apply(entry)
+            self.apply_to_viewers(entry)
         except MalformedEntry:
             return  # counted already when the entry was routed
+
+    def apply_to_viewers(self, entry: Entry) -> None:
+        """Apply a change to the account status and to the viewers that it affects, which may need private groups.
+
+        To apply it again changes nothing. Raises `MalformedEntry` if it cannot be decoded.
+        """
+        viewers = self._viewer_cache.affected_by(entry)
+        self._account_status.apply(entry)
+        for viewer in viewers:
+            viewer.apply(entry)
         for viewer in viewers:
             if not viewer.sees_public_view:
                 self._move_to_private_groups(viewer.user_id)
@@ -276,4 +290,5 @@ class Router:
             self._live.flush(client)
             if client.is_live:  # otherwise a frame did not fit, and the client is catching up
                 self._live.remove(client, self._live.head)
+                client.use_private_view()
                 self._live.join(client)

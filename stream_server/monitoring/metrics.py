@@ -207,6 +207,7 @@ _HELP_BY_NAME = {
     "log_age_seconds": "Age of the first entry of the log.",
     "log_trimmed_total": "Entries that this process removed from the log.",
     "ring_bytes": "Recent entries kept in memory for clients that reconnect.",
+    "output_lines_dropped_total": "Lines of the log that were dropped, because nothing read them or writing failed.",
     "tasks": "Tasks of the event loop.",
     "memory_blocks": "Blocks of memory that Python uses: steady without a leak, while the process keeps freed space.",
 }

@@ -5,12 +5,16 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 
 ``process``         runs one server process, or the supervisor with its workers
 ``supervisor``      starts, watches, restarts and stops worker processes; heartbeats of a worker
+``watchdog``        ends a process whose event loop stands still
 ``listening``       the listening sockets of one process or of several on one port
+``python_check``    tries known texts, because a Python with a faulty ``re`` would answer wrong in silence
 ``embedded_redis``  starts a private Redis for a server that has none, if nothing in its data folder forbids it
+``memory``          how much memory the process may use, by its machine and its control groups
 ``private_folder``  temporary folders, which the next server removes if their process was killed
 ``child_processes`` processes that never outlive this one
 ``run_file``        ``server.json`` in the data folder: where a running server is
 ``event_loop``      how long the event loop is blocked, how much work an iteration takes, and long work beside it
-``fair_queue``        lets a limited number of things happen at once, and the others wait in their order
+``fair_queue``      lets a limited number of things happen at once, and the others wait in their order
 ``logs``            JSON log lines: bounded, redacted and throttled
+``output_thread``   standard output and error that never make the process wait for a reader
 """

@@ -8,11 +8,23 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_IS_FROM_PRESENT_FOLDER = not sys.flags.safe_path and sys.path[:1] == [str(ROOT)]
+
+SERVE = (sys.executable, *(() if _IS_FROM_PRESENT_FOLDER else ("-P",)), "-m", "stream_server", "serve")
+"""The command of another server process. ``-P``: it imports nothing from the present folder, as ``stream-server`` does.
+
+A project may have a folder ``filters`` or a file ``secrets.py``, which would hide those of the server and of Python.
+With ``python -m stream_server`` in the folder of its source, the present folder is where the server was found.
+"""
 
 WATCH = 'while read -r pid; do pids="$pids $pid"; done; [ -z "$pids" ] || kill -s "$1" $pids; rm -rf "$2"'
 """What the watcher does. Its arguments are the name of the signal, and the folder."""

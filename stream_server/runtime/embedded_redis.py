@@ -39,7 +39,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from stream_server.config.config import make_private, write_private
+from stream_server.config.data_folder import make_private, write_private
 from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
@@ -108,9 +108,8 @@ class EmbeddedRedis:
             extra: Further arguments of the program.
             binary: The program to run; None searches this machine.
         """
-        folder = None if data_dir is None else await asyncio.to_thread(data_dir.expanduser)
-        found = await asyncio.to_thread(find_redis_binary, binary, folder)
-        embedded = cls(found, folder)
+        found = await asyncio.to_thread(find_redis_binary, binary, data_dir)
+        embedded = cls(found, data_dir)
         try:
             await embedded._launch([*_options(embedded, appendfsync), *extra])
         except BaseException:  # also when cancelled: no process may be left

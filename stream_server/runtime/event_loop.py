@@ -11,6 +11,7 @@ By the clock, the time would then be over after little work, while the log grows
 """
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -21,6 +22,8 @@ from typing import TypeVar
 
 from stream_server.errors import RateLimited, Unavailable
 
+logger = logging.getLogger(__name__)
+
 TICK_SECONDS = 0.01
 """Seconds between two looks at the clock."""
 
@@ -29,6 +32,9 @@ WINDOW_SECONDS = 30.0
 
 BLOCKED_SECONDS = 0.05
 """A loop that is late by more than this counts as blocked. No request and no event may block it that long."""
+
+STANDSTILL_SECONDS = 5.0
+"""The log has a line about a loop that is late by more than this."""
 
 
 class LoopWatch:
@@ -39,11 +45,14 @@ class LoopWatch:
         blocked_count: How often the loop was blocked for longer than BLOCKED_SECONDS.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, used_seconds: Callable[[], float] = time.thread_time
+    ) -> None:
+        """Measure by ``clock``. ``used_seconds`` returns the processor time of the thread of the loop."""
         self.longest_seconds = 0.0
         self.blocked_count = 0
-        self._clock = clock
-        self._due_at = 0.0
+        self._clock, self._used_seconds = clock, used_seconds
+        self._due_at = self._used_before = 0.0
         self._window_ends_at = clock() + WINDOW_SECONDS
         self._longest_now = self._longest_before = 0.0
 
@@ -62,13 +71,22 @@ class LoopWatch:
 
     def _schedule(self) -> None:
         """Set the timer. A task that sleeps would do the same at one and a half times the cost."""
-        self._due_at = self._clock() + TICK_SECONDS
+        self._due_at, self._used_before = self._clock() + TICK_SECONDS, self._used_seconds()
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
         now = self._clock()
         self._record(now - self._due_at, now)
+        if now - self._due_at > STANDSTILL_SECONDS:
+            self._report(now - self._due_at, self._used_seconds() - self._used_before)
         self._schedule()
+
+    def _report(self, late_seconds: float, used_seconds: float) -> None:
+        """Say that the loop stood still, and whether by its own work. Afterwards clients return and requests fail."""
+        used_most = used_seconds > late_seconds / 2
+        why = "blocked by work" if used_most else "paused with its machine or container, or without a processor"
+        text = "the process stood still for %.0f s and used %.1f s of processor time: it was %s"
+        logger.warning(text, late_seconds, used_seconds, why)
 
     def _record(self, late_seconds: float, now: float) -> None:
         if now >= self._window_ends_at:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Any, TextIO
 
 from stream_server.events.one_line import encode_json
 
@@ -21,10 +21,14 @@ WINDOW_SECONDS = 10.0
 MAX_PLACES = 2000
 """Number of places whose lines are counted. If there are more, the count of all begins anew."""
 
-MAX_LINE_CHARS = 2000
+MAX_MESSAGE_CHARS = 2000
 """Longest message in characters; the rest is cut off."""
-MAX_TRACE_CHARS = 16_000
-"""Longest traceback in characters; the beginning is cut off."""
+
+MAX_LINE_BYTES = 16 * 1024
+"""Longest line with its end. A traceback that makes it longer loses its beginning.
+
+Log collectors cut longer lines in parts (containerd and Docker do so after 16 KiB), which are no JSON.
+"""
 
 _SECRET_PATTERNS = (
     (re.compile(r"eyJ[\w-]{5,}\.[\w-]*\.?[\w-]*"), "<token>"),
@@ -93,12 +97,12 @@ class JsonLineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return ``record`` as one line of JSON. Secrets are replaced, and a long message or traceback is cut."""
-        line: dict[str, object] = {
+        line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             **self._process,
-            "message": redact(record.getMessage())[:MAX_LINE_CHARS],
+            "message": redact(record.getMessage())[:MAX_MESSAGE_CHARS],
         }
         request_id = getattr(record, "request_id", None)
         if request_id:
@@ -106,7 +110,9 @@ class JsonLineFormatter(logging.Formatter):
         if getattr(record, "suppressed", 0):
             line["suppressed"] = record.suppressed  # type: ignore[attr-defined]  # set by LogThrottle
         if record.exc_info:
-            line["trace"] = redact(self.formatException(record.exc_info))[-MAX_TRACE_CHARS:]
+            line["trace"] = redact(self.formatException(record.exc_info))[-MAX_LINE_BYTES:]
+            while (too_many := len(encode_json(line)) + len("\n") - MAX_LINE_BYTES) > 0:
+                line["trace"] = line["trace"][1 + too_many // 6 :]  # a character takes at most six bytes of JSON
         return encode_json(line).decode()
 
 

@@ -7,7 +7,6 @@ and itself runs only the supervisor and the embedded Redis.
 import asyncio
 import gc
 import logging
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -28,8 +27,10 @@ from stream_server.demo import walkthrough
 from stream_server.monitoring import tracing
 from stream_server.monitoring.worker_sockets import SOCKET_NAME_BYTES, WorkerSockets
 from stream_server.runtime import listening, logs, run_file, supervisor
+from stream_server.runtime.child_processes import SERVE
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.runtime.listening import Listeners, TcpKeepalive
+from stream_server.runtime.memory import total_memory_bytes
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.security import signing_keys, tokens
 from stream_server.web.limits import connections
@@ -149,6 +150,10 @@ async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
             signal.signal(number, signal.SIG_IGN)
 
 
+DATA_ARE_TEMPORARY = "The data are deleted when the server stops. To keep them, start it with --data-dir ./data"
+DATA_ARE_DELETED = "The data of this server are deleted. To keep them, start it with --data-dir ./data"
+
+
 async def _run_first_process(
     config: Config, flags: Mapping[str, Any], *, with_demo: bool, print_text: PrintText
 ) -> int:
@@ -169,10 +174,13 @@ async def _run_first_process(
     config = replace(
         config, port=listeners.port, jwt_secret=secret, bus_secret=signing_keys.derive_bus_secret(config, secret)
     )
-    async with _embedded_redis(config) as embedded:
+    async with _embedded_redis(config, print_text) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
-        with run_file.kept_run_file(config):
-            announce = partial(_announce_address, config, with_demo=with_demo, print_text=print_text)
+        with run_file.kept_run_file(config, is_needed=embedded is not None):
+            is_temporary = embedded is not None and not config.data_dir
+            announce = partial(
+                _announce_address, config, is_temporary=is_temporary, with_demo=with_demo, print_text=print_text
+            )
             if several:
                 if stop_request.is_requested:  # the supervisor has signal handlers of its own and would never learn it
                     return 0
@@ -204,7 +212,7 @@ async def _run_supervisor(
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
     private = PrivateFolder(SOCKET_NAME_BYTES)
     workers = supervisor.Supervisor(
-        [sys.executable, "-m", "stream_server", "serve"],
+        SERVE,
         worker_environment(config, flags),
         config.workers,
         stop_seconds=config.shutdown_seconds + WORKER_STOP_MARGIN_SECONDS,
@@ -239,8 +247,11 @@ async def _stop_without_redis(embedded: EmbeddedRedis | None, workers: superviso
 
 
 @asynccontextmanager
-async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]:
-    """Start the embedded Redis, yield it and stop it after the block. Yield None if the settings give a Redis URL."""
+async def _embedded_redis(config: Config, print_text: PrintText) -> AsyncIterator[EmbeddedRedis | None]:
+    """Start the embedded Redis, yield it and stop it after the block. Yield None if the settings give a Redis URL.
+
+    Without a data folder, the data are deleted at the end, and the person hears so.
+    """
     if config.redis:
         yield None
         return
@@ -251,6 +262,9 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
         yield embedded
     finally:
         await embedded.stop()
+        if folder is None:
+            with suppress(OSError):  # the terminal may be gone
+                print_text(DATA_ARE_DELETED)
 
 
 async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOptions) -> int:
@@ -295,15 +309,19 @@ async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
         logger.error(embedded.with_log(f"the embedded Redis ended by itself with code {code}"))
 
 
-async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:
+async def _announce_address(
+    config: Config, *, is_temporary: bool, with_demo: bool, print_text: PrintText
+) -> None:
     """Print the URL and the filters when the server accepts connections, then run the demo if ``with_demo``.
 
+    With ``is_temporary``, say that the data are deleted at the end.
     The coroutine never returns, because a server process stops when one of its services ends.
     """
     address = run_file.server_url(config)
     await _wait_until_accepting(config.host, config.port)
     # One write: a terminal that is closed between two writes would end the server with an error.
-    print_text(f"stream-server listening on {address}\nfilters: {installed_registry().summary()}")
+    fate = f"\n{DATA_ARE_TEMPORARY}" if is_temporary else ""
+    print_text(f"stream-server listening on {address}\nfilters: {installed_registry().summary()}{fate}")
     if with_demo:
         await walkthrough.run_demo(config, address, print_text)
     await asyncio.Event().wait()
@@ -318,16 +336,3 @@ async def _wait_until_accepting(host: str, port: int) -> None:
         else:
             writer.close()
             return
-
-
-CGROUP_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-"""Files with the limit of a container (cgroup v2 and v1) in bytes. Without a limit: a word, or a huge number."""
-
-
-def total_memory_bytes() -> int:
-    """Return the memory that this process and its children may use together, in bytes."""
-    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for file in CGROUP_FILES:
-        with suppress(OSError, ValueError):
-            found.append(int(file.read_text()))
-    return min(found)

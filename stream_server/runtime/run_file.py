@@ -4,16 +4,19 @@ The other commands read it, see ``commands/server_access.py``. Only its owner ma
 hold a password.
 """
 
+import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from stream_server.config.config import make_private, write_private
-from stream_server.config.settings import Config
+from stream_server.config.data_folder import make_private, write_private
+from stream_server.config.settings import Config, InvalidSetting
+
+logger = logging.getLogger(__name__)
 
 RUN_FILE_NAME = "server.json"
 
@@ -41,17 +44,26 @@ class RunFile(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def kept_run_file(config: Config) -> Iterator[None]:
-    """Keep the run file in the data folder while the block runs. Without a data folder there is no run file."""
+def kept_run_file(config: Config, *, is_needed: bool = True) -> Iterator[None]:
+    """Keep the run file in the data folder while the block runs. Without a data folder there is no run file.
+
+    Unless it is needed, as for an embedded Redis, the server also runs without it: its other data are elsewhere.
+    """
     if not config.data_dir:
         yield
         return
     settings = {name: getattr(config, name) for name in SHARED_SETTINGS}
-    write(config.data_dir, RunFile(config.redis, server_url(config), os.getpid(), settings))
+    try:
+        write(config.data_dir, RunFile(config.redis, server_url(config), os.getpid(), settings))
+    except (OSError, InvalidSetting) as error:
+        if is_needed:
+            raise
+        logger.warning("commands cannot find this server by its data folder, which cannot be used: %s", error)
     try:
         yield
     finally:
-        _path(config.data_dir).unlink(missing_ok=True)
+        with suppress(OSError):
+            _path(config.data_dir).unlink(missing_ok=True)
 
 
 def server_url(config: Config) -> str:
@@ -63,7 +75,7 @@ def server_url(config: Config) -> str:
 def read(data_dir: str) -> RunFile | None:
     """Return the run file in the data folder; None if it is absent or unreadable."""
     try:
-        return msgspec.json.decode(_path(data_dir).expanduser().read_bytes(), type=RunFile)
+        return msgspec.json.decode(_path(data_dir).read_bytes(), type=RunFile)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

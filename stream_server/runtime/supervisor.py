@@ -10,7 +10,6 @@ its event loop, and notices by the end of the socket that the supervisor is gone
 """
 
 import asyncio
-import faulthandler
 import os
 import signal
 import socket
@@ -18,6 +17,8 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+
+from stream_server.runtime.watchdog import Watchdog
 
 BEAT_INTERVAL_SECONDS = 1.0
 FROZEN_TIMEOUT_SECONDS = 30.0
@@ -260,19 +261,19 @@ class WorkerHeartbeat:
         """Send a heartbeat each second, and return when the supervisor has ended. The caller must then stop the worker.
 
         The first heartbeat reports that the worker serves clients. If stopping takes :data:`FROZEN_TIMEOUT_SECONDS`, or
-        the event loop is blocked for that long, a thread of the interpreter prints the stack and ends the process.
+        the event loop is blocked for that long, the watchdog ends the process.
         """
-        loop = asyncio.get_running_loop()
+        loop, watchdog = asyncio.get_running_loop(), Watchdog(FROZEN_TIMEOUT_SECONDS)
         loop.add_reader(self._channel, self._on_readable)
         try:
             while not self._orphaned.is_set():
-                faulthandler.dump_traceback_later(FROZEN_TIMEOUT_SECONDS, exit=True, file=2)
+                watchdog.renew()
                 with suppress(OSError):  # the buffer is full (a stopped supervisor), or the reader sees the end
                     self._channel.send(b".")
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._orphaned.wait(), BEAT_INTERVAL_SECONDS)
         except asyncio.CancelledError:
-            faulthandler.cancel_dump_traceback_later()
+            watchdog.stop()
             raise
         finally:
             loop.remove_reader(self._channel)

@@ -5,7 +5,9 @@ A key that does not fit its algorithm, or is too short, is refused.
 The key that signs published entries is derived from the key of tokens.
 """
 
+import codecs
 import hmac
+import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +19,8 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from stream_server.config.config import make_private
+from stream_server.config.data_folder import make_private
+from stream_server.config.plain_text import read_clean
 from stream_server.config.settings import Config, InvalidSetting
 
 MIN_SECRET_BYTES = 32
@@ -35,6 +38,11 @@ KEY_TYPES: dict[str, tuple[type[Any], type[Any]]] = {
 
 ALGORITHMS = ("HS256", *KEY_TYPES)
 
+_PEM_BLOCK = re.compile(rb"(-----BEGIN ([A-Z ]+)-----.*?-----END \2-----)", re.DOTALL)
+
+WITHOUT_KID = ""
+"""Stands for the key id of the keys of a set that have none."""
+
 
 def signing_secret(config: Config) -> str:
     """Return the setting ``jwt_secret``. If it is empty and the algorithm is HS256, return the data folder's key."""
@@ -47,7 +55,7 @@ def load_or_create_secret(data_dir: str, file: str = "jwt.secret") -> str:
     """Return the key in ``file`` of the data folder; create the file with a random key if it is missing.
 
     If ``data_dir`` is empty, return a new random key. Raises :class:`InvalidSetting` if other users can read the file,
-    because they could have copied the key.
+    because they could have copied the key, or if the file system has no hard links.
     """
     if not data_dir:
         return secrets.token_urlsafe(48)
@@ -56,7 +64,10 @@ def load_or_create_secret(data_dir: str, file: str = "jwt.secret") -> str:
         _write_exclusively(path, secrets.token_urlsafe(48))
     if path.stat().st_mode & 0o077:
         raise InvalidSetting(f"other users can read {path}: remove it (this ends all tokens), or `chmod 600` it")
-    return path.read_text(encoding="ascii").strip()
+    try:
+        return read_clean(path)
+    except ValueError:
+        raise InvalidSetting(f"{path} is not a text in UTF-8") from None
 
 
 def _write_exclusively(path: Path, text: str) -> None:
@@ -66,11 +77,21 @@ def _write_exclusively(path: Path, text: str) -> None:
     draft.touch(mode=0o600, exist_ok=False)
     try:
         draft.write_text(text, encoding="ascii")
+        _link(path, draft)
+    finally:
+        draft.unlink()
+
+
+def _link(path: Path, draft: Path) -> None:
+    try:
         path.hardlink_to(draft)
     except FileExistsError:
         return
-    finally:
-        draft.unlink()
+    except OSError as error:
+        raise InvalidSetting(
+            f"{path} cannot be made by a hard link ({error.strerror}): put the data folder on a file system with hard "
+            "links, or give the key by the settings"
+        ) from None
 
 
 def load_keys(config: Config, secret: str) -> tuple[Any, Any]:
@@ -123,17 +144,40 @@ def _hmac_key(text: str) -> bytes:
 
 
 def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
-    """Return the private and the public key in a PEM file. The private one is None if it is not in the file."""
+    """Return the private and the public key in a PEM file. The private one is None if it is not in the file.
+
+    A file may have other blocks around the key, such as a certificate beside its private key. Raises
+    :class:`InvalidSetting` for a certificate alone: its end and its issuer would be checked by nobody.
+    """
+    blocks = _read_pem_blocks(file)
+    private_label = next((label for label in blocks if label.endswith(b"PRIVATE KEY")), None)
+    if private_label is None and b"CERTIFICATE" in blocks:
+        advice = "`openssl x509 -pubkey -noout -in CERTIFICATE` prints its public key"
+        raise InvalidSetting(f"--jwt-key-file holds a certificate where a key is needed: {advice}")
     try:
-        text = Path(file).read_bytes()
-        if b"PRIVATE KEY" not in text:
+        if private_label is None:
+            text = next((block for label, block in blocks.items() if label.endswith(b"PUBLIC KEY")), b"")
             return None, _check_public_key(serialization.load_pem_public_key(text), algorithm)
-        private = serialization.load_pem_private_key(text, password=None)
-    except (OSError, ValueError, TypeError) as error:
+        private = serialization.load_pem_private_key(blocks[private_label], password=None)
+    except TypeError:
+        raise InvalidSetting("the private key in --jwt-key-file is encrypted, and the server has no password") from None
+    except ValueError as error:
         raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
     if not isinstance(private, KEY_TYPES[algorithm][0]):
         raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     return private, _check_public_key(private.public_key(), algorithm)
+
+
+def _read_pem_blocks(file: str) -> dict[bytes, bytes]:
+    """Return the blocks of a PEM file (RFC 7468) by their labels, such as ``PUBLIC KEY``, without blanks at line ends.
+
+    Raises :class:`InvalidSetting` if the file cannot be read.
+    """
+    try:
+        lines = map(bytes.strip, Path(file).read_bytes().splitlines())
+    except OSError as error:
+        raise InvalidSetting(f"--jwt-key-file cannot be read ({type(error).__name__})") from None
+    return {label: block for block, label in _PEM_BLOCK.findall(b"\n".join(lines))}
 
 
 def _check_public_key(key: Any, algorithm: str) -> Any:
@@ -147,17 +191,20 @@ def _check_public_key(key: Any, algorithm: str) -> Any:
     return key
 
 
-def parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
-    """Return a dict of key id to key for ``algorithm``. Raises ValueError if ``document`` is not a JWK set."""
+def parse_key_set(document: bytes, algorithm: str) -> dict[str, list[Any]]:
+    """Return the keys for ``algorithm`` by their ids. Raises ValueError if ``document`` is not a JWK set.
+
+    Keys may share an id, or have none (RFC 7517 section 4.5): those stand under :data:`WITHOUT_KID`.
+    """
     try:
-        listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
+        listed = msgspec.json.decode(document.removeprefix(codecs.BOM_UTF8), type=dict[str, Any])["keys"]
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
         raise ValueError("the document is not a key set (RFC 7517)") from None
-    found = {}
+    found: dict[str, list[Any]] = {}
     for item in listed if isinstance(listed, list) else ():
         key = _parse_jwk(item, algorithm)
         if key is not None:
-            found[str(item.get("kid", ""))] = key
+            found.setdefault(str(item.get("kid") or WITHOUT_KID), []).append(key)
     return found
 
 

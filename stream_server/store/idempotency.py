@@ -14,6 +14,8 @@ SERVER_TTL_MS = 60_000
 Keeping the keys of all writes for a day would take most of the memory of a busy Redis.
 """
 
+_CLIENT_PREFIX = "c:"
+
 
 class IdempotencyKey(NamedTuple):
     """Redis keeps a write's outcome under this key for ``ttl_ms``. A write of another ``fingerprint`` cannot use it."""
@@ -34,12 +36,12 @@ class IdempotencyKey(NamedTuple):
         ``payload`` is the request. Its hash becomes the fingerprint, so the key cannot be reused for another request.
         The key is hashed too, because Redis keeps it for a day: all keys take the same few bytes.
         """
-        return cls(f"c:{uid}:{_digest(key.encode(), 12)}", _digest(payload, 9), CLIENT_TTL_MS)
+        return cls(f"{_CLIENT_PREFIX}{uid}:{_digest(key.encode(), 12)}", _digest(payload, 9), CLIENT_TTL_MS)
 
     @property
     def is_clients(self) -> bool:
         """Whether a client sent the key."""
-        return self.ttl_ms == CLIENT_TTL_MS
+        return self.value.startswith(_CLIENT_PREFIX)
 
     def for_part(self, number: int) -> Self:
         """Return this key plus ``/<number>``, for one part of a batch. Keys never contain a slash."""

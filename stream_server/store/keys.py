@@ -43,7 +43,7 @@ WRITES = "the limits `writes` and `write_bytes`; one for each user, status or jo
 CONTACTS = "the limit `follows`; 20,000 people of one user, and 5,000 members of a list or a group"
 TALKS = "the limit `talks`"
 REPORTS = "the limit `reports`"
-KEPT = "the limits `write_bytes` and `follows`; for a day under a client's key, for a minute else; 112 bytes each"
+KEPT = "the limits `write_bytes`, `writes` and `follows`; a day under a client's key, else a minute; 112 bytes each"
 TOKENS = "one for each token that its user ends, or link of the operator; leaves with it"
 TICKETS = "the limit `tickets`, for 30 s"
 STREAMS = "`streams_per_user`, and the limit `reads`"
@@ -134,6 +134,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself", REPORTS),
     Key("report", "{core}:report:", "<id>", "HASH", "uid user status reason note posted(ms), decision", REPORTS),
     Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created", CAPPED),
+    Key("removed_rules", "{core}:removed_rules:", "<uid>", "ZSET", "removed rule as JSON -> id of its removal", CAPPED),
     Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer, and foreign id -> user id", USERS),
     Key("foreign", "{core}:foreign", "", "HASH", "foreign id -> user id, if `ingest_subjects` is off", OPERATOR),
     Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<id>` of an ingested line -> position and own id", OPERATOR),

@@ -4,14 +4,16 @@ A Redis without memory refuses every write, also those that would free some. So 
 jobs and log-ins still work. A Redis without a limit may be killed by the system together with all its data. With fewer
 replicas than ``--write-replicas``, Redis makes every write, and no answer can confirm one.
 
-Memory and replicas are the state of Redis, as it tells itself.
+A server whose Redis takes no write is not ready, so that a load balancer prefers another one: Redis is a replica now
+(READONLY), cannot save (MISCONF), or lacks replicas itself (NOREPLICAS). A write that changes nothing finds that out.
 """
 
 import asyncio
 import logging
 import random
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -22,7 +24,7 @@ from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.protocol import parse_info
-from stream_server.store.redis.refusals import unavailable_error
+from stream_server.store.redis.refusals import code_of, message_of, unavailable_error
 
 MAX_REPLICA_LAG_SECONDS = 5
 """Seconds without a word from a replica, which speaks once a second, after which it does not count as connected."""
@@ -34,12 +36,15 @@ _REPLICA_STATE = re.compile(r"state=online,.*\blag=(\d+)")
 class RedisState(NamedTuple):
     """Bytes that Redis uses and may use (its ``maxmemory``, else its machine's memory), and its number of replicas.
 
-    ``limit_bytes`` is 0 if Redis tells neither.
+    ``limit_bytes`` is 0 if Redis tells neither. ``refusal`` is what it says to a write, or empty if it takes writes.
+    ``at`` is its time in seconds since 1970.
     """
 
     used_bytes: int = 0
     limit_bytes: int = 0
     replicas: int = 0
+    refusal: str = ""
+    at: float = 0.0
 
     @property
     def used_share(self) -> float:
@@ -55,8 +60,10 @@ class RedisStateReader:
 
     async def read(self) -> RedisState:
         """Return the state of the primary. Raises `ApiError` if Redis does not answer, or forbids INFO."""
-        memory, replication = await self._redis.execute(("INFO", "memory"), ("INFO", "replication"))
-        return parse_state(parse_info(memory) | parse_info(replication))
+        refusal = await find_write_refusal(self._redis)
+        memory, replication, now = await self._redis.execute(("INFO", "memory"), ("INFO", "replication"), ("TIME",))
+        state = parse_state(parse_info(memory) | parse_info(replication))
+        return state._replace(refusal=refusal, at=int(now[0]) + int(now[1]) / 1e6)
 
 
 async def find_write_refusal(redis: RedisClient) -> str:
@@ -69,7 +76,7 @@ async def find_write_refusal(redis: RedisClient) -> str:
         (reply,) = await redis.run_pipeline([probe], redis.timeout_seconds)
     except NoReply as lost:
         raise unavailable_error() from lost
-    return str(reply) if isinstance(reply, ResponseError) else ""
+    return f"{code_of(reply)} {message_of(reply)}" if isinstance(reply, ResponseError) else ""
 
 
 def parse_state(info: Mapping[str, str]) -> RedisState:
@@ -101,8 +108,11 @@ CALM_SHARE = 0.85
 CHECK_INTERVAL_SECONDS = (1.5, 2.5)
 """Shortest and longest interval in seconds between two checks. It is random, so that processes do not ask together."""
 
-LACKING_CHECKS = 2
-"""Number of checks in a row that must find too few replicas: in a failover they are few for a moment."""
+FAULTY_CHECKS = 2
+"""Number of checks in a row that must find that no write can be confirmed. In a failover, one or another finds it."""
+
+FULL_CODE = "OOM"
+"""Redis says this if it is full. It still takes deletes, so the server stays ready."""
 
 
 class WriteGuard:
@@ -112,29 +122,30 @@ class WriteGuard:
         state: The state of Redis at the last check.
         is_nearly_full: Whether writes are refused because Redis is nearly full.
         is_refusing: Whether writes are refused, for this or for another reason.
+        fault: Why no write can be confirmed now, or empty. A Redis that is nearly full still confirms deletes.
     """
 
-    def __init__(self, redis_state: RedisStateReader, write_replicas: int) -> None:
-        """``write_replicas`` is the number of replicas that must confirm each write."""
+    def __init__(
+        self, redis_state: RedisStateReader, write_replicas: int,
+        compare_clocks: Callable[[float, float, float], object],
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        """Guard a Redis of which ``write_replicas`` must confirm each write.
+
+        ``compare_clocks`` gets Redis' time, and the times before and after by ``clock``: `ClockCheck.compare`.
+        """
         self.state = RedisState(replicas=write_replicas)
         self.is_nearly_full = self.is_refusing = False
+        self.fault = ""
+        self._clock, self._compare_clocks = clock, compare_clocks
         self._redis_state = redis_state
         self._write_replicas = write_replicas
-        self._lacking_checks = 0
+        self._faulty_checks = 0
 
     @property
     def missing_replicas(self) -> int:
         """How many replicas a write lacks; 0 if writes are accepted."""
-        lacks = self._lacking_checks >= LACKING_CHECKS
-        return self._write_replicas - self.state.replicas if lacks else 0
-
-    @property
-    def fault(self) -> str:
-        """Why no write can be confirmed now, or empty. A Redis that is nearly full still confirms deletes."""
-        if not self.missing_replicas:
-            return ""
-        connected = f"{self.state.replicas} of the {self._write_replicas} replicas that must confirm a write"
-        return f"only {connected} are connected to Redis"
+        return max(0, self._write_replicas - self.state.replicas) if self.fault else 0
 
     async def run(self) -> None:
         """Check Redis every two seconds until cancelled. While Redis does not answer, keep the last state."""
@@ -145,10 +156,12 @@ class WriteGuard:
 
     async def check(self) -> None:
         """Look at Redis, and log if writes are refused or accepted from now on. Raises `ApiError` without an answer."""
+        started = self._clock()
         self.state = await self._redis_state.read()
+        self._compare_clocks(self.state.at, started, self._clock())
         self._judge_memory()
-        self._judge_replicas()
-        self.is_refusing = self.is_nearly_full or self._lacking_checks >= LACKING_CHECKS
+        self._judge_writes()
+        self.is_refusing = self.is_nearly_full or bool(self.fault)
 
     def _judge_memory(self) -> None:
         share, was_full = self.state.used_share, self.is_nearly_full
@@ -157,19 +170,27 @@ class WriteGuard:
             state = "refused: delete data or give Redis more memory" if self.is_nearly_full else "accepted again"
             logger.warning("Redis uses %.0f %% of its memory; writes are %s", share * 100, state)
 
-    def _judge_replicas(self) -> None:
-        lacked = bool(self.missing_replicas)
-        lacks_now = self.state.replicas < self._write_replicas
-        self._lacking_checks = self._lacking_checks + 1 if lacks_now else 0
-        if self.missing_replicas and not lacked:
+    def _judge_writes(self) -> None:
+        found, had_fault = "", bool(self.fault)
+        if self.state.replicas < self._write_replicas:
+            connected = f"{self.state.replicas} of the {self._write_replicas} replicas that must confirm a write"
+            found = f"only {connected} are connected to Redis"
+        elif self.state.refusal and not self.state.refusal.startswith(FULL_CODE):
+            found = f"Redis refuses writes: {self.state.refusal}"
+        self._faulty_checks = self._faulty_checks + 1 if found else 0
+        self.fault = found if self._faulty_checks >= FAULTY_CHECKS else ""
+        if self.fault and not had_fault:
             logger.error("%s; writes are refused, and this server is not ready", self.fault)
-        elif lacked and not lacks_now:
-            logger.warning("%s replicas are connected to Redis; writes are accepted again", self.state.replicas)
+        elif had_fault and not self.fault:
+            logger.warning("Redis takes writes again, and this server is ready")
 
     def refuse_writes(self) -> None:
-        """Raise `Unavailable` if Redis was nearly full, or had too few replicas, at the last check."""
+        """Raise `Unavailable` if Redis was nearly full, or had too few replicas, at the last checks.
+
+        What Redis refuses itself is not refused here, so that the first write after a failover succeeds.
+        """
         if self.is_nearly_full:
             raise Unavailable("the data store is nearly full; nothing was written", retry_after=10)
-        if self._lacking_checks >= LACKING_CHECKS:
+        if self.missing_replicas:
             message = "the data store has fewer replicas than must confirm a write; nothing was written"
             raise Unavailable(message, retry_after=2)

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError
-from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS, READS, WRITE_BYTES, WRITES, Allowance, RateLimit
+from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS, READS, WRITE_LIMITS, Allowance, RateLimit
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -48,9 +48,11 @@ class Route:
         extra_error_statuses: Error statuses for the OpenAPI document that the other attributes do not imply.
         me_parameter: The path parameter in which ``me`` may stand for the caller, or "".
         accepts_ticket: Whether a ticket in the URL may replace the token.
-        is_write: False for a POST that writes nothing, so an Idempotency-Key has no effect.
+        is_write: False for a request that changes no data, so an Idempotency-Key has no effect.
+        ignores_key: Whether a write takes no Idempotency-Key, although it has a user.
         limits: The rate limits of the route. None takes those of its kind, see :attr:`rate_limits`.
         works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
+        is_for_safety: Whether a write only takes away or protects, and no limit of bytes refuses it. None: if a DELETE.
         websocket: The handler of a GET request that asks for a WebSocket, or None if the route has none.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
         name: The operation's name, such as ``lists.get``. Empty takes the handler's, behind that of its module.
@@ -75,8 +77,10 @@ class Route:
     me_parameter: str = ""
     accepts_ticket: bool = False
     is_write: bool = True
+    ignores_key: bool = False
     limits: tuple[RateLimit, ...] | None = None
     works_when_full: bool = False
+    is_for_safety: bool | None = None
     websocket: Handler | None = None
     dialect: Dialect | None = None
     name: str = ""
@@ -87,6 +91,8 @@ class Route:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate_limits", self._choose_limits())  # the dataclass is frozen
         object.__setattr__(self, "grows_data", self._may_grow_data())
+        if self.is_for_safety is None:
+            object.__setattr__(self, "is_for_safety", self.method == "DELETE")
 
     def _choose_limits(self) -> tuple[RateLimit, ...]:
         if self.limits is not None:
@@ -95,7 +101,7 @@ class Route:
             return (ANONYMOUS,)
         if self.is_streaming:
             return (CONNECTS,)
-        return (READS,) if self.method == "GET" else (WRITES, WRITE_BYTES)
+        return (READS,) if self.method == "GET" else WRITE_LIMITS
 
     def _may_grow_data(self) -> bool:
         is_growing_method = self.method in {"POST", "PUT", "PATCH"}
@@ -105,4 +111,4 @@ class Route:
     def accepts_idempotency_key(self) -> bool:
         """Whether an Idempotency-Key has an effect: on routes that write for a user with a scope."""
         is_write = self.method != "GET" and self.is_write and not self.is_streaming
-        return is_write and self.scope not in {NO_TOKEN, ANY_TOKEN}
+        return is_write and not self.ignores_key and self.scope not in {NO_TOKEN, ANY_TOKEN}

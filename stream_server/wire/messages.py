@@ -189,7 +189,7 @@ class Gap(Control, frozen=True, rename={"start": "from", "end": "to"}):
     Attributes:
         start: Cursor after which the gap begins; None if unknown.
         end: Cursor at which the gap ends.
-        reason: ``trimmed``, ``rolled_back`` or ``unknown_position``, see ``docs/api.md``.
+        reason: ``trimmed``, ``rolled_back``, ``unknown_position`` or ``rules_forgotten``, see ``docs/api.md``.
         count: Number of missing entries of all kinds; None if unknown.
     """
 

@@ -14,6 +14,7 @@ CODES = {
     "filters.tables": "tags of languages",
     "filters.event": "codes of countries",
     "filters.rule": "names of operators",
+    "filters.suggestion": "names of parameters and the like",
     "filters.rules.parser": "names of operators",
     "filters.rules.attributes": "values of is: and has:",
     "filters.rules.geo": "codes of countries, units of length",

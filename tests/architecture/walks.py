@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import uvloop
 
+from filters import subscription
 from tests.architecture.source import PACKAGES, ROOT
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.web.running_server import RunningServer, running_server
@@ -26,6 +27,9 @@ busy machine a deed takes so long that a timer runs most times."""
 
 IDLE_SECONDS = 0.03
 """Time in seconds without a deed. What runs in it belongs to timers that run again and again, and does not count."""
+
+HEARS = frozenset({"stream_server/store/redis/subscription.py", "stream_server/feed/feed.py"})
+"""The files of a server that hears the log."""
 
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 OURS = tuple(f"{ROOT / package}/" for package in PACKAGES)
@@ -69,6 +73,7 @@ async def take_walks(redis_url: str) -> dict[str, Walk]:
     The functions run on a server in this thread. A second server in another thread writes the events that this one
     hears, so that their way is seen alone.
     """
+    subscription._summarize.cache_clear()  # filters that a test left there are compared with those of each new stream
     async with _client(redis_url, "first") as client, _Other(redis_url) as other:
         for _ in range(2):  # what happens once, such as a question about the token, is no part of a walk
             await client.post("a zebra")
@@ -78,6 +83,8 @@ async def take_walks(redis_url: str) -> dict[str, Walk]:
         heard = await _record(lambda: client.hear(other.post))
         posted = await _record(lambda: client.post("hello"))
     timers, hearing = ({root for roots in calls.values() for root in roots} for calls in (idle, heard))
+    # On a busy machine the server hears its own post in a task, which heard nothing of the other server's.
+    hearing |= {root for roots in posted.values() for root in roots if root.file in HEARS}
     return {
         "post": Walk([function for function, roots in posted.items() if roots - hearing]),
         "event": Walk([function for function, roots in heard.items() if roots - timers]),

@@ -62,7 +62,7 @@ async def saved_rules(api: Api) -> list[str]:
         await api.post(uids[0], PERIODIC)
     codes = []
     for stream in streams:
-        await stream.until(lambda c: c.of("warning") or len(c.events) >= 5, seconds=60)
+        await stream.until(lambda c: c.of("warning") or len(c.events) >= 5)
         codes += [str(warning["code"]) for warning in stream.of("warning")]
         await stream.close()
     return codes

@@ -8,6 +8,8 @@ import asyncio
 from base64 import urlsafe_b64encode
 from typing import NamedTuple
 
+from tests.waiting import PATIENCE
+
 FIELD_BYTES, LINE_BYTES, BODY_BYTES = 15 * 1024, 63 * 1024, 64 * 1024
 FRAMES = 128
 """Frames of a WebSocket: four times as many as are read before a pause."""
@@ -83,7 +85,7 @@ def _targets() -> list[Input]:
         "a file": "/console/" + fill("a/", LINE_BYTES), "host": f"http://xn--{fill('a', LINE_BYTES)}/a/a",
         "a deep path behind a host": "http://a" + fill("/a", LINE_BYTES),
     }  # fmt: skip
-    status = {"fragment": 200}
+    status = {"fragment": 400}
     found = [Input(f"path, {name}", head(path), status.get(name, 404)) for name, path in paths.items()]
     found.append(Input("path, OPTIONS", head(paths["folders"], method="OPTIONS"), 404))
     found.append(Input("path, Expect", head(paths["folders"], "Expect: 100-continue", method="POST"), 100))
@@ -181,6 +183,9 @@ def _frames() -> list[Input]:
     ]
 
 
+HONEST = head("/healthz", close="Connection: keep-alive") * 99 + head("/healthz")
+"""A hundred of the smallest requests, which a quick machine answers in about 5 ms: the measure of other inputs."""
+
 INPUTS = [
     *_content_types(), *_targets(), *_queries(), *_headers(), *_tokens(), *_bodies(), *_frames(),
 ]  # fmt: skip
@@ -193,7 +198,7 @@ async def exchange(address: str, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(host, int(port))
     try:
         writer.write(request)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read()
     finally:
         writer.close()

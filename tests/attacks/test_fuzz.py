@@ -25,6 +25,7 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.stream_server.tokens import NOW, config, payload, token
 from tests.stream_server.web.websocket.client_frames import close, deflated, frame
+from tests.waiting import PATIENCE
 
 TOKEN = token(payload())
 STATUS = {"id": "4096", "uid": "1", "login": "ann", "message": "tea", "entities": {}, "lang": "en"}
@@ -155,7 +156,7 @@ async def test_changed_requests_do_not_end_the_server(server: Server, requests: 
         writer.write(request)
         writer.write_eof()
         with contextlib.suppress(ConnectionError):
-            answer = await asyncio.wait_for(reader.read(), 20)
+            answer = await asyncio.wait_for(reader.read(), PATIENCE)
             assert not answer.startswith(b"HTTP/1.1 5"), (request, answer)
         writer.close()
     async with Api(server) as api:

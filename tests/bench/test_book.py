@@ -5,6 +5,7 @@ import json
 from redis.asyncio import Redis
 
 from bench.book_server import PAGE, create_user, follow_user, post_status, read_page
+from tests.waiting import PATIENCE
 
 
 async def test_a_post_comes_to_the_homes_of_the_followers_and_is_published(redis_url: str) -> None:
@@ -23,5 +24,5 @@ async def test_a_post_comes_to_the_homes_of_the_followers_and_is_published(redis
         assert await read_page(redis, "book:home:3") == []
         message = None
         while message is None:
-            message = await heard.get_message(timeout=5)
+            message = await heard.get_message(timeout=PATIENCE)
         assert json.loads(message["data"])["message"] == "hello 0"

@@ -10,6 +10,7 @@ from stream_server.events.bus_signature import BusSignature
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.position import Position
 from stream_server.store import keys
+from tests.waiting import PATIENCE
 
 KEY = b"k" * 32
 FIRST = Position(1795507484287, 0, 1)
@@ -29,7 +30,7 @@ async def test_a_burst_is_on_the_log_and_published_with_valid_signatures(redis_u
         await heard.subscribe("events:post")
         posting = asyncio.create_task(Bursts(redis, KEY, EXAMPLE).run(3, 1000, done))
         entries: list[Entry] = []
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while len(entries) < 6:
                 message = await heard.get_message(timeout=1)
                 if message is not None:

@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from bench.native import Programs, compiled
 from tests.redis_process import RedisProcess
+from tests.waiting import PATIENCE
 
 MESSAGE = (
     '1795507484287-{seq} {n} post public {{"wire":{{"status":{{"id":"7{n}","message":"topic{topic} is what they say",'
@@ -65,7 +66,7 @@ def floor(programs: Programs, server: RedisProcess, *flags: str) -> Iterator[tup
             yield int(process.stdout.readline().rpartition(":")[2]), process.pid
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(PATIENCE)
 
 
 @asynccontextmanager
@@ -93,7 +94,7 @@ async def test_the_floor_sends_each_post_to_whom_it_concerns(
     """Of posts about two topics, a client of the firehose gets both, and the others get one each, framed as SSE."""
     with floor(programs, redis_server, *flags) as (port, _), publishing(redis_server) as publisher:
         async with (
-            asyncio.timeout(10), opened(port, "/") as everything, opened(port, "/topic3,nobody1says") as three,
+            asyncio.timeout(PATIENCE), opened(port, "/") as everything, opened(port, "/topic3,nobody1says") as three,
             opened(port, "/topic4") as four,
         ):  # fmt: skip
             publisher.post(3, 4)

@@ -14,7 +14,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page
 
 from tests.browser.chromium import chromium
-from tests.browser.windows import Windows
+from tests.browser.windows import PATIENCE_MS, Windows
 from tests.command_line import ROOT, clean_environment, running
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
@@ -74,7 +74,7 @@ async def tab(browser: Browser) -> AsyncIterator[Page]:
     failures: list[str] = []
     page = await browser.new_page()
     page.on("pageerror", lambda error: failures.append(str(error)))
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE_MS)
     yield page
     await page.close()  # and its context, which is of this page alone
     assert failures == []

@@ -42,11 +42,11 @@ class Source:
             events = [one for one in await self.heard() if one["kind"] == kind]
             return events if len(events) >= count else []
 
-        return await eventually(found, seconds=20, what=f"{count} of {kind}")
+        return await eventually(found, what=f"{count} of {kind}")
 
     async def until_closed(self) -> None:
         """Wait for an error after which the EventSource does not reconnect."""
-        await eventually(lambda: self.tab.evaluate("gaveUp"), seconds=20, what="an error for good")
+        await eventually(lambda: self.tab.evaluate("gaveUp"), what="an error for good")
 
     async def heard(self) -> list[dict[str, Any]]:
         return list(await self.tab.evaluate("heard"))

@@ -11,15 +11,16 @@ from playwright.async_api import Browser, expect
 
 from stream_server.web.http.static_files import SITE_POLICY
 from tests.browser import axe
-from tests.browser.windows import DESKTOP, PHONE, opened
+from tests.browser.windows import DESKTOP, PATIENCE_MS, PHONE, opened
 from tests.end_to_end.server import Server
 from tests.packages.built import copy_checkout
 from tests.program import ROOT
 from tests.site import build
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
 
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=PATIENCE_MS)
 
 SITE = "/docs/site"
 
@@ -62,14 +63,14 @@ def check_each_file(server: Server, site: Path) -> None:
     """Read each file of the site from the server."""
     with requests.Session() as session:
         for file in filter(Path.is_file, site.rglob("*")):
-            answer = session.get(f"{server.address}{SITE}/{file.relative_to(site)}", timeout=5)
+            answer = session.get(f"{server.address}{SITE}/{file.relative_to(site)}", timeout=PATIENCE)
             assert (answer.status_code, answer.content) == (200, file.read_bytes()), file
             assert answer.headers["Content-Security-Policy"] == SITE_POLICY
 
 
 def check_absence(server: Server) -> None:
-    assert "Guide" not in requests.get(f"{server.address}/docs", timeout=5).text
-    assert requests.get(f"{server.address}{SITE}/README.html", timeout=5).json()["error"]["code"] == "not_found"
+    assert "Guide" not in requests.get(f"{server.address}/docs", timeout=PATIENCE).text
+    assert requests.get(f"{server.address}{SITE}/README.html", timeout=PATIENCE).json()["error"]["code"] == "not_found"
 
 
 async def read(browser: Browser, server: Server, site: Path, look: dict[str, Any]) -> None:
@@ -97,7 +98,7 @@ async def read(browser: Browser, server: Server, site: Path, look: dict[str, Any
         assert window.failures == []
 
 
-@pytest.mark.timeout(400)  # it may install Sphinx first
+@pytest.mark.timeout(900)  # it may install Sphinx first
 async def test_it_is_read_and_searched_where_it_is_installed(browser: Browser, package: Path, tmp_path: Path) -> None:
     """The site of a fresh copy of the sources has no warning. Its pages need no other host, under a strict policy."""
     with serve(package, tmp_path / "without") as server:

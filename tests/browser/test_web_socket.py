@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page
 
+from tests.browser.windows import PATIENCE_MS
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
@@ -26,7 +27,7 @@ OPEN = """([url, token]) => new Promise((resolve, reject) => {
 async def visited(browser: Browser, address: str) -> AsyncIterator[Page]:
     """Open a page of the server. Its policy would forbid scripts to connect, so the tab ignores policies."""
     async with await browser.new_page(bypass_csp=True) as tab:
-        tab.set_default_timeout(20_000)
+        tab.set_default_timeout(PATIENCE_MS)
         await tab.goto(f"{address}/healthz")
         yield tab
 

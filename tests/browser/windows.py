@@ -16,6 +16,7 @@ from stream_server.store.store import Store
 from tests.browser import axe
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
+from tests.waiting import PATIENCE
 
 SCOPES = frozenset({"read", "write", "stream", "firehose", "admin"})
 WATCH = """
@@ -24,7 +25,7 @@ document.addEventListener("securitypolicyviolation", e => violations.push(`${e.v
 """
 """Keeps what the page's policy forbade, before any script of the page runs."""
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 1000 * PATIENCE
 DESKTOP: ViewportSize = {"width": 1100, "height": 700}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 KEEP = """kept => {
@@ -192,7 +193,7 @@ async def opened(server: Server, browser: Browser, **options: Any) -> AsyncItera
 
 async def sign_in_link(server: Server, uid: str, scopes: frozenset[str] = SCOPES) -> str:
     """Return a link as `stream-server sign-in` prints it."""
-    store = Store(server.redis_url, timeout_seconds=5)
+    store = Store(server.redis_url, timeout_seconds=PATIENCE)
     try:
         return f"{server.address}/#code={await store.sign_ins.issue(SignIn(uid, scopes))}"
     finally:

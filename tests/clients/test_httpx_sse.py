@@ -12,7 +12,7 @@ from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
 
-SECONDS = 20
+SECONDS = 60
 
 
 @asynccontextmanager

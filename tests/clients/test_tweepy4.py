@@ -106,7 +106,7 @@ async def test_the_end_of_a_token_is_reported(server: Server, api: Api) -> None:
     """The stream gets an error before it is closed."""
     ann = await api.user()
     await ask(server, ann, "add", "tea")
-    async with client("tweepy4", PROGRAM, server.address, mint(ann, ttl=3), "filter") as program:
+    async with client("tweepy4", PROGRAM, server.address, mint(ann, ttl=8), "filter") as program:
         await program.hear("connected")
         ((error),) = await program.hear("errors")
         assert error["disconnect_type"] == "ForceDisconnect"

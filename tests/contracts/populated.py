@@ -40,11 +40,11 @@ class Populated:
         self._path = path
         self.login = _fresh()
         self.uid = self._sign_up(self.login)
-        self._ids: dict[str, list[str]] = {}
+        self.made: dict[str, list[str]] = {}
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, sub: str = "") -> dict[str, str]:
         """A new token, because the operation may revoke it, or all that were issued up to now."""
-        return {"Authorization": f"Bearer {mint(self.uid, ALL, iat=int(time.time()) + CLOCK_LEAD_SECONDS)}"}
+        return {"Authorization": f"Bearer {mint(sub or self.uid, ALL, iat=int(time.time()) + CLOCK_LEAD_SECONDS)}"}
 
     def real(self, name: str) -> list[str]:
         """Existing values for ``name``, a part of the path, a parameter or a member of a body."""
@@ -69,9 +69,9 @@ class Populated:
 
     def of(self, noun: str) -> list[str]:
         """The ids of a noun's things, created when first needed."""
-        if noun not in self._ids:
-            self._ids[noun] = getattr(self, f"_make_{noun}")()
-        return self._ids[noun]
+        if noun not in self.made:
+            self.made[noun] = getattr(self, f"_make_{noun}")()
+        return self.made[noun]
 
     def _make_users(self) -> list[str]:
         """Create three authors who follow the user or request to.

@@ -22,6 +22,7 @@ from typing import Any
 from tests import needed
 from tests.end_to_end.server import ROOT
 from tests.made_once import CACHE
+from tests.waiting import PATIENCE
 
 FOLDER = CACHE / "containers"
 
@@ -33,14 +34,14 @@ LEFT_OUT = ("doc", "info", "locale", "man")
 VERSION = "1.2.3"
 """The version that the build is told, as a release tells its own."""
 
-RUN_SECONDS = 120
+RUN_SECONDS = 600
 """Time after which a container ends, even if the tests were killed and cannot end it."""
 
-BUILD_SECONDS = 600
-"""Time for a build that downloads everything, on a busy machine."""
+BUILD_SECONDS = 1800
+"""Time for a build that downloads everything, on a busy machine. All tests of the image wait for it."""
 
 
-def podman(*arguments: str, seconds: float = 60) -> str:
+def podman(*arguments: str, seconds: float = 5 * PATIENCE) -> str:
     """Run a command of podman; return its output, that of both kinds. Fails the test if the command fails."""
     own = ("--root", str(FOLDER / "store"), "--runroot", str(FOLDER / "run"), "--storage-driver", "overlay")
     # There is no systemd here, which by default limits the containers, runs their checks and keeps a journal.
@@ -149,9 +150,9 @@ def _pip_configuration() -> Iterator[tuple[str, ...]]:
     certificates = os.environ.get("PIP_CERT", "/etc/ssl/certs/ca-certificates.crt")
     found = runpy.run_path(str(ROOT / ".ci" / "package_index.py"))["configured"](os.environ)
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:  # only its owner may read it
-        file.write("[global]\ncert = /usr/lib/ssl/cert.pem\n" + (f"index-url = {found}\n" if found else ""))
+        file.write("[global]\ncert = /etc/pip.pem\n" + (f"index-url = {found}\n" if found else ""))
         file.flush()
-        mounts = {file.name: "/etc/pip.conf", certificates: "/usr/lib/ssl/cert.pem"}
+        mounts = {file.name: "/etc/pip.conf", certificates: "/etc/pip.pem"}
         yield tuple(f"--volume={here}:{there}:ro" for here, there in mounts.items())
 
 

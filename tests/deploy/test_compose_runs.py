@@ -16,7 +16,7 @@ from tests.deploy.files import documents, text
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import free_port
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
 
@@ -44,7 +44,7 @@ def _started(service: str, folder: Path, ports: dict[str, int]) -> Iterator[None
         yield
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 def _url(ports: dict[str, int]) -> str:
@@ -79,7 +79,7 @@ async def test_the_redis_and_the_sentinels_of_compose_serve_a_server(tmp_path: P
     with ExitStack() as stack:
         for service in (*REDIS, *SENTINELS):
             stack.enter_context(_started(service, tmp_path, ports))
-        await eventually(lambda: _followers(ports[REDIS[0]]) == 2, seconds=30, what="replicas that have the data")
+        await eventually(lambda: _followers(ports[REDIS[0]]) == 2, what="replicas that have the data")
         (tmp_path / "redis_url").write_text(_url(ports))
         variables = {"STREAM_SERVER_REDIS_FILE": str(tmp_path / "redis_url")}
         server = Server(tmp_path / "server", "--write-replicas", "1", variables=variables)

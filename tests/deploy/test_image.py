@@ -101,7 +101,7 @@ async def test_a_server_serves_and_says_goodbye(tmp_path: Path) -> None:
     variables = {"HOST": "127.0.0.1", "PORT": str(port), "JWT_SECRET": SECRET, "LIMITS": "off"}
     given = {f"STREAM_SERVER_{name}": value for name, value in variables.items()}
     with podman.container(podman.image(), **given) as name:
-        await eventually(lambda: _ready(server.address), seconds=40, what="it serves")
+        await eventually(lambda: _ready(server.address), what="it serves")
         podman.podman("healthcheck", "run", name)
         assert podman.podman("exec", name, "sh", "-c", TRY_TO_WRITE).splitlines() == ["10001:10001", "/data", "/tmp"]
         async with Api(server) as api:
@@ -119,7 +119,7 @@ async def test_a_worker_works_without_a_port() -> None:
     with private_redis(port=0) as redis:
         variables = {"STREAM_SERVER_REDIS": redis.url, "STREAM_SERVER_JWT_SECRET": SECRET}
         with podman.container(podman.image(), "stream-server", "worker", **variables) as name:
-            await eventually(lambda: "processing jobs" in podman.podman("logs", name), seconds=40, what="it works")
+            await eventually(lambda: "processing jobs" in podman.podman("logs", name), what="it works")
             podman.podman("healthcheck", "run", name)
             podman.podman("stop", "--time", "20", name)
             assert _ended(name) == 0

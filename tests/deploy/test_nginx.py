@@ -14,10 +14,11 @@ from stream_server.demo.cluster_demo import NGINX_CONFIGURATION, find_nginx
 from tests.deploy.files import text
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.nginx import WHOLE
 from tests.end_to_end.server import Server
 from tests.redis_process import free_port, private_redis
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = [pytest.mark.extended, pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")]
 
@@ -55,7 +56,7 @@ def _nginx(folder: Path, servers: list[Server], path: str = "nginx/stream-server
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 async def _open(session: aiohttp.ClientSession, uid: str, since: str = "") -> Consumer | None:
@@ -119,6 +120,21 @@ async def _look_up(address: str, client: str, headers: Mapping[str, str], times:
 
         await eventually(asks, what="answers of nginx")
     return found
+
+
+DECLINED = "{} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nContent-Length: 200000\r\n\r\n"
+
+
+@pytest.mark.parametrize("path", ["nginx/stream-server.conf", "compose/nginx.conf", "demo"])
+async def test_upgrades_that_the_server_declines_hurt_nobody_behind_nginx(tmp_path: Path, path: str) -> None:
+    """On the routes of streams, and on others. Each used to leave a hung connection in nginx's pool."""
+    with Server(tmp_path, "--limits", "off") as server, _nginx(tmp_path / "nginx", [server], path) as address:
+        await _look_up(address, ATTACKED, {}, 1)
+        for line in ("GET /healthz", "GET /v1/stream?track=x", "POST /v1/sessions") * 15:
+            async with await RawClient.connect(address) as attacker:
+                await attacker.send(DECLINED.format(line).encode() + bytes(200_000))
+                await attacker.read_until(b"HTTP/1.1 ")
+        assert await _look_up(address, ATTACKED, {}, 60) == [200] * 60
 
 
 @pytest.mark.parametrize("path", ["nginx/stream-server.conf", "compose/nginx.conf", "demo"])

@@ -26,7 +26,7 @@ from tests.end_to_end.server import Server
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster
 from tests.redis_process import newest
 from tests.stream_server.store.people import open_store
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 AUTHORS = 10
 POSTS_PER_SECOND = 50
@@ -77,7 +77,7 @@ class Listening:
 
     async def _until(self, stream: RawStream, named: bytes) -> None:
         try:
-            await eventually(lambda: named in stream.received or stream.ended.is_set(), seconds=20)
+            await eventually(lambda: named in stream.received or stream.ended.is_set())
         except AssertionError:
             raise AssertionError(f"{named!r} did not come, the last was {bytes(stream.received[-900:])!r}") from None
         goodbye = GOODBYE.search(bytes(stream.received))
@@ -85,7 +85,7 @@ class Listening:
             stream.ended.clear()
             async with self._open(1, f"&since={goodbye[1].decode()}") as resumed:
                 (again,) = resumed.all
-                await eventually(lambda: named in again.received, seconds=20, what="the last post after resuming")
+                await eventually(lambda: named in again.received, what="the last post after resuming")
                 stream.received += again.received
 
     def complaints(self, lost: Collection[str]) -> Iterator[str]:
@@ -142,7 +142,7 @@ class ClusterWorld:
         async def is_idle() -> bool:
             return await self.jobs() == 0
 
-        await eventually(is_idle, seconds=60, what="no job is left")
+        await eventually(is_idle, what="no job is left")
         return await self.store.repair.run(fix=fix)
 
     async def posts_on_log(self) -> dict[str, list[tuple[str, str]]]:
@@ -224,7 +224,7 @@ class Load:
                 assert not author._failed(), author._task
             return self.acknowledged >= target
 
-        await eventually(is_there, seconds=60 + 4 * seconds, what=f"posts acknowledged; refused: {self.refused}")
+        await eventually(is_there, seconds=PATIENCE + 4 * seconds, what=f"posts acknowledged; refused: {self.refused}")
 
     async def finish(self, *, may_lose: bool = False) -> list[str]:
         """Stop the authors, wait until all streams have the last posts, and return all complaints.

@@ -7,6 +7,7 @@ from typing import Any, Self
 import aiohttp
 
 from tests.end_to_end.sse import EventStream, Lines
+from tests.waiting import PATIENCE
 
 CONTROL = {"hello", "heartbeat", "warning", "gap", "effective", "goodbye"}
 MEDIA = {"sse": "text/event-stream", "ndjson": "application/x-ndjson"}
@@ -45,7 +46,7 @@ class Consumer:
     def of(self, kind: str) -> list[Message]:
         return [m for m in self.messages if m["kind"] == kind]
 
-    async def until(self, check: Callable[[Self], object], seconds: float = 20.0) -> Self:
+    async def until(self, check: Callable[[Self], object], seconds: float = PATIENCE) -> Self:
         """Wait until ``check`` is true. Raises AssertionError if the stream ends first or the time runs out."""
         try:
             async with asyncio.timeout(seconds):
@@ -59,17 +60,17 @@ class Consumer:
             ) from None
         return self
 
-    async def more(self, seconds: float = 20.0) -> Self:
+    async def more(self, seconds: float = PATIENCE) -> Self:
         seen = len(self.messages)
         return await self.until(lambda c: len(c.messages) > seen, seconds)
 
-    async def until_end(self, seconds: float = 10.0) -> Self:
+    async def until_end(self, seconds: float = PATIENCE) -> Self:
         """Wait until the server ends the stream. If the connection broke, ``cut`` is the exception."""
         async with asyncio.timeout(seconds):
             await asyncio.wait({self._reading})
         return self
 
-    async def reached(self, head: str, seconds: float = 30.0) -> Self:
+    async def reached(self, head: str, seconds: float = PATIENCE) -> Self:
         """Wait until a cursor shows that the server has sent everything up to ``head``."""
         return await self.until(lambda c: any(m["cursor"] == head for m in c.messages), seconds)
 

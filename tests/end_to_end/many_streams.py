@@ -5,6 +5,8 @@ import json
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from tests.waiting import PATIENCE
+
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 AT_ONCE = 100
@@ -78,7 +80,7 @@ class ManyStreams:
 
     async def __aenter__(self) -> Self:
         turns = asyncio.Semaphore(AT_ONCE)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*(self._come(one, turns) for one in self.all))
         return self
 
@@ -87,7 +89,7 @@ class ManyStreams:
             if one.transport is not None:
                 one.transport.abort()
 
-    async def ended(self, seconds: float = 20.0) -> None:
+    async def ended(self, seconds: float = PATIENCE) -> None:
         async with asyncio.timeout(seconds):
             for one in self.all:
                 await one.ended.wait()

@@ -9,7 +9,7 @@ from typing import Self
 
 from stream_server.demo.cluster_demo import find_nginx
 from tests.redis_process import free_port
-from tests.waiting import wait_for_process
+from tests.waiting import PATIENCE, wait_for_process
 
 WHOLE = """\
 daemon off;
@@ -61,13 +61,13 @@ class Nginx:
         with self._said.open("wb") as said:
             command = [str(found), "-c", str(self._config), "-p", self._folder.name]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        wait_for_process(self._process, self._answers, seconds=20, log=self._said.read_text)
+        wait_for_process(self._process, self._answers, seconds=PATIENCE, log=self._said.read_text)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(PATIENCE)
         self._folder.cleanup()
 
     def _answers(self) -> bool:

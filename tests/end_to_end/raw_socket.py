@@ -7,6 +7,7 @@ from typing import Any, Self
 from stream_server.web.websocket.frame_reader import Received
 from stream_server.web.websocket.frames import Opcode
 from tests.end_to_end.server import Server
+from tests.waiting import PATIENCE
 
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n"
@@ -34,7 +35,7 @@ class RawSocket:
         made.head = (await made.reader.readuntil(b"\r\n\r\n")).decode()
         return made
 
-    async def read(self, seconds: float = 10.0) -> Received:
+    async def read(self, seconds: float = PATIENCE) -> Received:
         """Return the next frame of the server, which must be whole and unmasked."""
         async with asyncio.timeout(seconds):
             first, second = await self.reader.readexactly(2)

@@ -1,13 +1,11 @@
 """Texts to post: real tweets if the data is there, and made texts with cases that are hard for tokenizers."""
 
 import json
-import os
 import random
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.end_to_end.server import ROOT
+from tests.public_data import FOLDER
 
 AIRLINES = ("united", "JetBlue", "AmericanAir", "USAirways", "SouthwestAir", "VirginAmerica")
 
@@ -40,15 +38,14 @@ def drafts(count: int | None, *, seed: int = 7) -> list[Draft]:
     chance = random.Random(seed)
     real = _tweets()
     if not real:
-        return [_made(chance) for _ in range(count or 3000)]
+        return [made_draft(chance) for _ in range(count or 3000)]
     step = max(1, len(real) // count) if count else 1
     chosen = [_of_tweet(tweet, n) for n, tweet in enumerate(real[::step])]
-    return chosen + [_made(chance) for _ in range(max(80, len(chosen) // 50))]
+    return chosen + [made_draft(chance) for _ in range(max(80, len(chosen) // 50))]
 
 
 def _tweets() -> list[dict[str, Any]]:
-    folder = Path(os.environ.get("STREAM_SERVER_TEST_DATA", ROOT.parent / "shared" / "data"))
-    path = folder / "tweets.jsonl"
+    path = FOLDER / "tweets.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
@@ -66,7 +63,8 @@ def _login(author: str) -> str:
     return re.sub(r"\W", "_", author, flags=re.ASCII)[:20]
 
 
-def _made(chance: random.Random) -> Draft:
+def made_draft(chance: random.Random) -> Draft:
+    """Return a status of random words."""
     vocabulary = VOCABULARY.split()
     words = [chance.choice(vocabulary) for _ in range(chance.randint(1, 12))]
     if chance.random() < 0.3:

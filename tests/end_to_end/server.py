@@ -29,7 +29,7 @@ class Server:
     ``variables`` are further environment variables; None removes one.
     """
 
-    START_SECONDS = 40.0
+    START_SECONDS = 2 * PATIENCE
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Server:
         """Start the process of the server."""
         return start_module(self._arguments(), env, out, err, preloaded=self.preloaded)
 
-    def stop(self, seconds: float = 10.0) -> None:
+    def stop(self, seconds: float = PATIENCE) -> None:
         """Send SIGTERM. The server must end with exit code 0 and without a traceback in its log."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
@@ -91,7 +91,7 @@ class Server:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait(5)
+        self.process.wait(PATIENCE)
 
     def __enter__(self) -> Self:
         return self.start()

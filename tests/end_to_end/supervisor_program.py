@@ -1,12 +1,13 @@
 """A supervisor and its workers as a program, for tests that kill, freeze and stop them.
 
-A worker answers each connection: the request ``pid`` gets its process id, and ``freeze`` blocks its event loop. The
-supervisor prints its port, its reports, and when it is ready.
+A worker answers each connection: the request ``pid`` gets its process id. ``freeze`` blocks the event loop of the
+worker, and ``hold`` all its threads. The supervisor prints its port, its reports, and when it is ready.
 """
 
 import argparse
 import asyncio
 import os
+import re
 import signal
 import sys
 import threading
@@ -67,6 +68,8 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.write(f"{os.getpid()}\n".encode())
     await writer.drain()
     writer.close()
+    if asked == b"hold\n":
+        re.fullmatch("(a+)+", "a" * 100 + "b")  # no thread of this process runs again
     if asked == b"freeze\n":
         threading.Event().wait()  # the loop never moves again
 

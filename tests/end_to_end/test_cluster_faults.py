@@ -15,7 +15,7 @@ from stream_server.store import keys
 from stream_server.store.redis.cluster_topology import slot_of
 from tests.end_to_end.cluster_world import ClusterWorld, Load, cluster_world
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
 
@@ -55,7 +55,7 @@ async def _frozen_primary(world: ClusterWorld, load: Load, seconds: float) -> No
     old.resume()
     await load.goes_on(seconds)
     assert load.refused
-    await eventually(lambda: old.info()["role"] == "slave", seconds=30, what="the old primary demoted")
+    await eventually(lambda: old.info()["role"] == "slave", what="the old primary demoted")
     await asyncio.to_thread(world.heal)
 
 
@@ -64,19 +64,19 @@ async def _open_core_slot(world: ClusterWorld, load: Load, seconds: float) -> No
     core, target, *_ = world.cluster.primaries()
     world.cluster.open_slot(CORE_SLOT, core, target)
     before = load.refused["unavailable"]
-    await eventually(lambda: load.refused["unavailable"] > before + 20, seconds=30, what="refused posts")
-    await eventually(partial(_all_ready, world, wanted=False), seconds=30, what="not ready")
+    await eventually(lambda: load.refused["unavailable"] > before + 20, what="refused posts")
+    await eventually(partial(_all_ready, world, wanted=False), what="not ready")
     acknowledged = load.acknowledged
-    await eventually(lambda: load.refused["unavailable"] > before + 40, seconds=30, what="more refused posts")
+    await eventually(lambda: load.refused["unavailable"] > before + 40, what="more refused posts")
     assert load.acknowledged == acknowledged
     assert world.logs() == [core]
     await asyncio.to_thread(world.heal)
     await load.goes_on(seconds)
-    await eventually(partial(_all_ready, world, wanted=True), seconds=30, what="ready again")
+    await eventually(partial(_all_ready, world, wanted=True), what="ready again")
 
 
 async def _all_ready(world: ClusterWorld, *, wanted: bool) -> bool:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return all([await world.is_ready(server) is wanted for server in world.servers])
 
 

@@ -137,7 +137,7 @@ async def polled(api: Api, value: str, way: str, uid: str) -> list[Message]:
         cursor = await once(cursor, "since")
         return any(m["kind"] == "post" and m["status"]["id"] == last["id"] for m in messages)
 
-    await eventually(there, seconds=20, what="the poll after the first answer")
+    await eventually(there, what="the poll after the first answer")
     return messages
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end.faults.clients import RawClient, TcpInfo
 from tests.end_to_end.faults.proxy import Proxy
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
 
@@ -43,7 +43,7 @@ async def dialled(proxy: Proxy) -> Streams:
 async def said(streams: Streams, word: bytes) -> bytes:
     reader, writer = streams
     writer.write(word)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         return await reader.read(len(word))
 
 

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from tests.command_line import invoke
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.people import word
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 MARKS = "\u2028\u2029\u0085"
 TEXT = "one\u2028two\u2029three"
@@ -72,7 +72,7 @@ async def people(api: Api, term: str) -> tuple[str, str]:
 async def until_quiet(response: aiohttp.ClientResponse, least: int) -> bytes:
     """Return what a stream sends until it has sent ``least`` messages with marks."""
     raw = b""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         while raw.count(b"one") < least or not raw.endswith(b"\n"):
             raw += await response.content.readany()
     return raw

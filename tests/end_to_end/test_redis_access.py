@@ -13,6 +13,7 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries, each_engine, free_port, newest
 from tests.tls import Authority, TlsProxy
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
 
@@ -62,7 +63,7 @@ async def test_each_role_can_do_its_work_and_nothing_else(
 
 
 def _next_message(listener: "redis.client.PubSub") -> bytes:
-    while (message := listener.get_message(timeout=10)) is None:
+    while (message := listener.get_message(timeout=PATIENCE)) is None:
         pass
     return bytes(message["data"])
 
@@ -109,7 +110,7 @@ async def test_a_server_uses_the_tls_of_redis(tmp_path: Path) -> None:
 def _has_tls(binary: Path) -> bool:
     """Return whether an engine knows the options of TLS. One without refuses them and ends."""
     command = [str(binary), "--port", "0", "--save", "", "--tls-port", str(free_port())]
-    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     told = answer.stdout + answer.stderr
     return not any(text in told for text in ("Bad directive", "Failed finding TLS support"))  # of Redis; of Valkey
 

@@ -18,7 +18,7 @@ from tests.command_line import COMMAND, ROOT
 from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import ANNOUNCED, Server, environment
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
 
@@ -119,7 +119,7 @@ async def check_a_later_worker(here: Site) -> None:
             return False
         return len(pids) == 2 and pids != before
 
-    await eventually(replaced, seconds=40, what="a new worker")
+    await eventually(replaced, what="a new worker")
 
 
 async def test_an_invalid_file_changes_nothing(own_folder: Path) -> None:
@@ -147,8 +147,8 @@ async def test_a_closed_terminal_still_ends_a_server(tmp_path: Path) -> None:
     os.close(slave)
     said = b""
     while ANNOUNCED.encode() not in said:
-        said += await asyncio.wait_for(asyncio.to_thread(os.read, master, 4096), 40)
+        said += await asyncio.wait_for(asyncio.to_thread(os.read, master, 4096), PATIENCE)
     assert run_file.read(str(tmp_path)) is not None
     os.close(master)
-    assert await asyncio.wait_for(server.wait(), 20) == 0
+    assert await asyncio.wait_for(server.wait(), PATIENCE) == 0
     assert run_file.read(str(tmp_path)) is None

@@ -61,7 +61,7 @@ async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -
         async with await here.api.stream(EVERYTHING) as early:
             posted = await here.post(300)
             await early.until(lambda c: len(c.events) == 300)
-            await eventually(lambda: len(here.numbers()) < 100, seconds=40, what="the end of the old entries")
+            await eventually(lambda: len(here.numbers()) < 100, what="the end of the old entries")
             left = here.numbers()
             assert left[-1] == 300
             async with await here.api.stream(EVERYTHING) as fresh:
@@ -110,7 +110,7 @@ async def test_a_reader_whose_log_is_trimmed_gets_a_gap_with_the_count(own_folde
             came = await slow.read_until(b'"kind":"post"')
             assert here.redis.xtrim(keys.LOG, maxlen=50, approximate=False) == 270
             last = (await here.post(1, "the last one"))[0]
-            came += await slow.read_until(b"the last one 0", seconds=60)
+            came += await slow.read_until(b"the last one 0")
             came += await slow.read_until(b"\n")  # the last read may end within a row
         rows = [json.loads(line) for line in came.split(b"\n") if line.startswith(b"{") and line.endswith(b"}")]
         assert _accounted(rows) == list(range(1, 322))
@@ -140,14 +140,14 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
     async with site(own_folder, *flags, "--workers", "2", "--job-workers", "0") as here:
         await here.post(60, "x" * 15_000)
         await eventually(
-            lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, seconds=40, what="a smaller log"
+            lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, what="a smaller log"
         )
         # A trim goes on below the limit of this wait, so the test reads the log anew at each look at the metric.
 
         async def agree() -> bool:
             return set(await here.api.samples("log_entries")) == {len(here.numbers())}
 
-        await eventually(agree, seconds=40, what="both workers measure the log as it is")
+        await eventually(agree, what="both workers measure the log as it is")
         left = here.numbers()
         assert left == list(range(left[0], 61))
         assert len(left) >= 3

@@ -113,7 +113,7 @@ class ReturningClient:
         behind = 0 if since.endswith("Z") else number(self.site.head()) - number(since)
         consumer = await api.stream(given, framing=framing, last_event_id=since if by_header else None)
         patience = self.chance.randint(1, 40)
-        await consumer.until(lambda c: len(c.events) >= patience or len(c.of("heartbeat")) > 3, 60)
+        await consumer.until(lambda c: len(c.events) >= patience or len(c.of("heartbeat")) > 3)
         if self.chance.random() < 0.5 and consumer.response.connection is not None:
             transport = consumer.response.connection.transport
             assert transport is not None
@@ -128,7 +128,7 @@ class ReturningClient:
 
     async def _be_away(self, posts: int) -> None:
         before = self._written()
-        await eventually(lambda: self._written() >= before + posts, seconds=60, what="more entries on the log")
+        await eventually(lambda: self._written() >= before + posts, what="more entries on the log")
 
     def _written(self) -> int:
         return sum(len(author.acknowledged) for author in self.authors)
@@ -214,11 +214,11 @@ async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut
         read, task = await reading(proxy, uid, uid, framing)
         async with Author(uid, api) as author:
             for turn in range(CUTS):
-                await eventually(partial(read.has_more_than, len(read.messages), task), seconds=60, what=f"turn {turn}")
+                await eventually(partial(read.has_more_than, len(read.messages), task), what=f"turn {turn}")
                 if turn % 3 == 0:
                     await author.has_posted(5)
                 await proxy.cut()
-        await eventually(lambda: task.done() or len(read.ids) >= len(author.acknowledged), seconds=60, what="all")
+        await eventually(lambda: task.done() or len(read.ids) >= len(author.acknowledged), what="all")
         task.cancel()
         await asyncio.wait({task})
         assert read.ids == author.acknowledged
@@ -245,9 +245,9 @@ async def test_the_client_library_yields_a_gap(tmp_path: Path) -> None:
             with made.redis.client() as client:
                 rows: Any = client.xrange(keys.LOG)
                 client.xtrim(keys.LOG, minid=rows[-2][0], approximate=False)
-            await eventually(lambda: proxy.refused > 0, seconds=30, what="an attempt to reconnect")
+            await eventually(lambda: proxy.refused > 0, what="an attempt to reconnect")
             proxy.refuse(False)
-            await eventually(lambda: task.done() or read.ids[-1] == posted[-1], seconds=30, what="the last")
+            await eventually(lambda: task.done() or read.ids[-1] == posted[-1], what="the last")
             task.cancel()
             await asyncio.wait({task})
         assert read.ids == [first, *posted[-2:]]

@@ -16,9 +16,9 @@ from tests.end_to_end.random_faults.world import FLAGS, World, add_clients, kill
 from tests.end_to_end.server import Server
 from tests.last_release import code
 from tests.redis_process import private_redis
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(600)]
 
 SEED = 7
 
@@ -35,7 +35,8 @@ def _is_loaded(other: Path) -> bool:
 
 async def _goes_on(made: World, count: int) -> None:
     before = made.ledger.count("written")
-    await eventually(lambda: made.ledger.count("written") > before + count, seconds=90, what="writes acknowledged")
+    enough = before + count
+    await eventually(lambda: made.ledger.count("written") > enough, seconds=2 * PATIENCE, what="writes acknowledged")
 
 
 async def _replace(servers: list[Server], at: int, newer: Server) -> None:

@@ -23,7 +23,7 @@ async def preview(api: Api, uid: str, rule: str, minutes: int = 5) -> Any:
         assert answer.status == 200, answer
         return answer.json if answer.json["complete"] else None
 
-    return await eventually(complete, seconds=60, what="a complete preview")
+    return await eventually(complete, what="a complete preview")
 
 
 def examples(told: Any) -> list[str]:

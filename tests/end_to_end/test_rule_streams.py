@@ -76,7 +76,7 @@ async def test_a_poll_takes_rules(api: Api) -> None:
 
 async def test_a_bad_rule_is_refused_with_its_column(api: Api) -> None:
     """The refusal comes before the first byte of the stream and names the parameter."""
-    for rule, column in (("tea OR", 7), ("(tea", 5), ("has:media", 1), ("tea frm:5", 5)):
+    for rule, column in (("tea OR", 7), ("\ufe0f", 2), ("(tea", 5), ("has:media", 1), ("tea frm:5", 5)):
         answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params={"rule": rule})
         assert answer.error == (400, "invalid_parameter", "rule"), (rule, answer)
         assert answer.json["error"]["column"] == column, answer
@@ -137,3 +137,13 @@ async def test_a_stream_is_told_of_terms_that_never_match_and_hears_the_others(a
         (told,) = consumer.of("warning")
         assert (told["code"], told["filter"], told["terms"]) == ("never_matches", "track", ["#tag's", ":)"])
         assert consumer.of("post")[0]["status"]["id"] == post["id"]
+
+
+async def test_a_stream_of_saved_rules_is_told_of_those_that_contradict_themselves(api: Api) -> None:
+    uid = await api.user()
+    saved = [{"rule": "milk -milk"}, {"rule": "milk"}]
+    await api.done("POST", "/v1/rules", token=mint(uid), json={"rules": saved})
+    async with await api.stream({"rules": "saved"}, token=mint(uid)) as consumer:
+        await consumer.until(lambda c: c.of("warning"))
+        (told,) = consumer.of("warning")
+        assert (told["code"], told["filter"], told["terms"]) == ("never_matches", "rules", ["milk -milk"])

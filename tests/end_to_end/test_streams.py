@@ -8,12 +8,14 @@ from email.policy import HTTP
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
-from tests.end_to_end.api import Api, mint
-from tests.end_to_end.consumer import MEDIA
+from tests.end_to_end.api import Api, mint, with_brief_token
+from tests.end_to_end.consumer import MEDIA, Consumer
 from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.server import Server
+from tests.waiting import PATIENCE
 
 FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
 
@@ -41,11 +43,15 @@ async def test_hello_comes_first_with_the_head_as_cursor(api: Api, framing: str)
 async def test_a_tokens_expiry_ends_its_stream_within_a_second(api: Api, framing: str) -> None:
     """The stream ends with `goodbye`, and not before the expiry. A long poll ends with it too."""
     uid = await api.user()
-    expires = time.time() + 1.5
-    token = mint(uid, exp=expires)
-    async with await api.stream({"track": "a"}, token=token, framing=framing) as consumer:
-        await consumer.until_end(4)
-        assert time.time() > expires - 0.1
+    used: list[str] = []
+
+    async def opened(token: str) -> Consumer:
+        used.append(token)
+        return await api.stream({"track": "a"}, token=token, framing=framing)
+
+    async with await with_brief_token(uid, opened) as consumer:
+        await consumer.until_end()
+        assert time.time() > jwt.decode(used[-1], options={"verify_signature": False})["exp"] - 0.1
         assert consumer.messages[-1]["kind"] == "goodbye"
         assert consumer.messages[-1]["code"] == "token_expired"
         assert consumer.cut is None
@@ -77,11 +83,11 @@ async def test_a_plain_redis_subscriber_receives_posts_and_deletes(api: Api, ser
     uid = await api.user()
     with server.redis_client() as client, client.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe("events:post", "events:delete")
-        listener.get_message(timeout=5)
-        listener.get_message(timeout=5)
+        listener.get_message(timeout=PATIENCE)
+        listener.get_message(timeout=PATIENCE)
         status = await api.post(uid, "heard by Redis")
         await api.delete(uid, status["id"])
-        heard = [await asyncio.to_thread(listener.get_message, timeout=5) for _ in range(2)]
+        heard = [await asyncio.to_thread(listener.get_message, timeout=PATIENCE) for _ in range(2)]
     assert [message and message["channel"] for message in heard] == [b"events:post", b"events:delete"]
     entry_id, number, kind, _, body = heard[0]["data"].split(b" ", 4)
     assert (kind, json.loads(body)["wire"]["status"]["message"]) == (b"post", "heard by Redis")

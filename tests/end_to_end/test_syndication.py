@@ -13,7 +13,7 @@ import pytest
 from tests.command_line import COMMAND, ROOT, clean_environment, run
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
 
@@ -88,16 +88,16 @@ async def test_killed_workers_leave_no_follower_out(own_folder: Path, redis_url:
                 before = raw.hget("{core}:meta", "fence")
                 followers.hurry()
                 worker = _worker(server, "--job-workers", "2")
-                await eventually(await _progress(raw, before), seconds=20, what="progress of the worker")
+                await eventually(await _progress(raw, before), what="progress of the worker")
                 await asyncio.sleep(source.uniform(0, 0.05))  # the kill comes at a random moment of a pass
                 worker.kill()
-                worker.communicate(timeout=5)
+                worker.communicate(timeout=PATIENCE)
             assert not followers.settled()
             worker = _worker(server)
-            await eventually(followers.hurried, seconds=60, what="the queue is empty")
+            await eventually(followers.hurried, what="the queue is empty")
             followers.check()
             worker.send_signal(signal.SIGTERM)
-            out, err = worker.communicate(timeout=10)
+            out, err = worker.communicate(timeout=PATIENCE)
             assert (worker.returncode, err) == (0, b"")
             assert b"parked 0" in out.splitlines()[-1]
 

@@ -1,12 +1,11 @@
 """Tickets in the URL: each opens one stream with its token's scopes, ends with the token, and leaves no trace."""
 
-import time
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.api import Answer, Api, mint
+from tests.end_to_end.api import Answer, Api, mint, with_brief_token
 from tests.end_to_end.consumer import MEDIA, Consumer
 from tests.end_to_end.server import Server
 
@@ -110,9 +109,12 @@ async def test_a_ticket_has_the_scopes_of_its_token(api: Api) -> None:
 async def test_the_end_of_the_token_ends_the_stream(api: Api, code: str) -> None:
     """The expiry of the token, a log-out, and a suspension end every stream of the token, also that of a ticket."""
     uid = await api.user()
-    token = mint(uid, ttl=1.5 if code == "token_expired" else 600)
-    async with await opened(api, token, track="x") as stream:
-        await stream.until(lambda s: s.messages)
+    token = mint(uid)
+
+    async def heard(token: str) -> Consumer:
+        return await (await opened(api, token, track="x")).until(lambda s: s.messages)
+
+    async with await (with_brief_token(uid, heard) if code == "token_expired" else heard(token)) as stream:
         if code == "token_revoked":
             await api.call("DELETE", "/v1/sessions", token=token)
         elif code == "suspended":
@@ -128,9 +130,12 @@ async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:
     given = await ticket(api, token)
     await api.call("DELETE", "/v1/sessions", token=token)
     assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "token_revoked", None)
-    ends = time.time() + 1
-    given = await ticket(api, mint(uid, exp=ends))
-    async with await opened(api, mint(uid, exp=ends), track="x") as stream:
+
+    async def with_ticket(token: str) -> tuple[str, Consumer]:
+        return await ticket(api, token), await opened(api, token, track="x")
+
+    given, stream = await with_brief_token(uid, with_ticket)
+    async with stream:
         await stream.until(lambda s: s.of("goodbye"))  # the server itself reports the expiry
     assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "token_expired", "ticket")
 

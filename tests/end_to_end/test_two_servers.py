@@ -37,7 +37,7 @@ class ReturningClient:
 
     async def return_to(self, api: Api) -> None:
         """Wait for the end of the stream. Continue at this server, by the SSE header or the parameter."""
-        await self.stream.until_end(60)
+        await self.stream.until_end()
         self.before += self.stream.events
         cursor = self.stream.cursor
         await self.stream.close()
@@ -74,11 +74,11 @@ async def test_a_killed_worker_costs_its_clients_only_a_reconnect(tmp_path: Path
             victim = broken.processes[0]
             os.kill(victim, signal.SIGKILL)
             await eventually(lambda: not alive(victim), what="the end of the worker")
-            await eventually(lambda: any(one.stream.ended for one in clients), seconds=30, what="streams that end")
+            await eventually(lambda: any(one.stream.ended for one in clients), what="streams that end")
             await authors[0].has_posted(10)
             ended = [one for one in clients if one.stream.ended]
             await asyncio.gather(*(client.return_to(api) for client in ended))
-            await eventually(lambda: len(broken.processes) == 2, seconds=60, what="a new worker")
+            await eventually(lambda: len(broken.processes) == 2, what="a new worker")
             await authors[0].has_posted(10)
         assert f"(pid {victim}) ended with code -9" in broken.servers[0].log
         assert 0 < len(ended) < len(clients)

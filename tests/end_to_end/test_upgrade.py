@@ -16,9 +16,9 @@ from tests.contracts.populated import ALL, PASSWORD, Populated
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server, environment
 from tests.last_release import code
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(600)]
 
 OF_THE_MOMENT = frozenset({
     "/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/v1/admin/operations", "/v1/events",
@@ -72,7 +72,7 @@ def _questions(server: Server, session: requests.Session) -> list[Question]:
 
 def _ask(server: Server, session: requests.Session, uid: str, path: str, query: dict[str, str]) -> Any:
     headers = {"Authorization": f"Bearer {mint(uid, ALL)}"}
-    answer = session.get(server.address + path, params=query, headers=headers, timeout=30)
+    answer = session.get(server.address + path, params=query, headers=headers, timeout=PATIENCE)
     assert answer.ok, (path, answer.text)
     return answer.json()
 
@@ -146,12 +146,12 @@ def _said_by_old_client(server: Server, visitor: Visitor) -> str:
     """Let the Python client of the last release post and listen at this server. Return what it prints."""
     command = [sys.executable, "-c", OLD_CLIENT, server.address, visitor.session.token, visitor.cursor]
     env = environment() | code.variables(code.unpack())
-    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True, timeout=PATIENCE).stdout
 
 
 def _ticket(server: Server, uid: str, session: requests.Session) -> str:
     headers = {"Authorization": f"Bearer {mint(uid)}"}
-    return str(session.post(f"{server.address}/v1/streams/ticket", headers=headers, timeout=30).json()["ticket"])
+    return str(session.post(f"{server.address}/v1/streams/ticket", headers=headers, timeout=PATIENCE).json()["ticket"])
 
 
 async def test_the_data_folder_of_the_last_release_opens_and_closes_again(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_the_data_folder_of_the_last_release_opens_and_closes_again(tmp_pa
         with Server(site) as new:
             assert code.version_of(new) == __version__
             poll = {"track": "harbour", "wait": "0", "ticket": ticket}
-            assert session.get(f"{new.address}/v1/events", params=poll, timeout=30).status_code == 200
+            assert session.get(f"{new.address}/v1/events", params=poll, timeout=PATIENCE).status_code == 200
             visitor.goes_on(new)
             assert _said_by_old_client(new, visitor) == f"{code.last_release().version}|post|the fourth harbour\n"
             await visitor.is_in_all_homes(new)

@@ -121,7 +121,7 @@ async def previewed(api: Api, history: History, user: str) -> Any:
         told = await api.done("POST", "/v1/rules/preview", token=mint(user), json=body)
         return told if told["complete"] else None
 
-    return await eventually(complete, seconds=60, what="a complete preview")
+    return await eventually(complete, what="a complete preview")
 
 
 def check_preview(history: History, user: str, told: Any) -> None:

@@ -117,7 +117,7 @@ async def test_a_server_that_stops_says_so(own_folder: Path) -> None:
         assert (await faulty.until_close()).code == 1003
         stopping = asyncio.create_task(asyncio.to_thread(own.stop))
         for each in (socket, other):
-            await each.until_end(20)
+            await each.until_end()
             assert each.code == 1001
         await stopping
         faulty.writer.close()

@@ -4,7 +4,9 @@
 table differs from the packages of the lock file.
 """
 
+import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
@@ -29,8 +31,12 @@ CLASSES = {
     "COMBINING_MARKS": r"\p{M}",
     "NON_DECIMAL_NUMBERS": r"[\p{Nl}\p{No}]",
     "PICTOGRAPHS": r"[\p{So}\p{Extended_Pictographic}\p{Emoji_Modifier}]",
+    "INVISIBLE": r"\p{Default_Ignorable_Code_Point}",
 }
 """The classes of characters in `filters/table_data.py`, as the package `regex` names them."""
+
+NEWER_CLASSES = {"NEWER_LETTERS": r"\p{L}", "NEWER_NUMBERS": r"\p{N}", "NEWER_MARKS": r"\p{M}"}
+"""The classes of which `filters/table_data.py` has those that are newer than Unicode 14."""
 
 CODE_POINTS = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
 
@@ -39,6 +45,17 @@ def members(name: str) -> list[int]:
     """Return the code points of a class in order."""
     pattern = regex.compile(CLASSES[name])
     return [code for code in CODE_POINTS if pattern.match(chr(code))]
+
+
+def newer_members(name: str) -> list[int]:
+    """Return the code points of a class that are newer than Unicode 14, which Python 3.11 has.
+
+    A later Python knows some of them, so the table keeps what it has.
+    """
+    kept = re.compile(f"[{getattr(table_data, name, '') or chr(0)}]")
+    pattern = regex.compile(NEWER_CLASSES[name])
+    known = (code for code in CODE_POINTS if pattern.match(chr(code)))
+    return [code for code in known if unicodedata.category(chr(code)) == "Cn" or kept.match(chr(code))]
 
 
 def root_zone() -> set[str]:
@@ -95,6 +112,7 @@ def _pairs(table: dict[str, str]) -> str:
 def main() -> None:
     """Write all tables but that of the retired domains, which stays."""
     made = {name: "".join(_ranges(members(name))) for name in CLASSES}
+    made |= {name: "".join(_ranges(newer_members(name))) for name in NEWER_CLASSES}
     zone = root_zone()
     made["TOP_LEVEL_DOMAINS"] = " ".join(sorted(zone, key=lambda name: (not name.isascii(), name)))
     made["RETIRED_DOMAINS"] = table_data.RETIRED_DOMAINS

@@ -8,7 +8,7 @@ from filters.entities import Entities, Mention, Url
 from filters.event import MAX_CACHED_BIO_CHARS, MAX_CACHED_BIOS, Event
 from filters.index_keys import user_key
 from filters.rules.words import BioCondition
-from filters.term_search import WordSequence
+from filters.word_sequence import WordSequence
 from tests.filters.texts import post
 
 

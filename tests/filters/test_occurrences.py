@@ -2,9 +2,11 @@
 
 import pytest
 
-from filters.analyzed_text import FoldedText, find_occurrences
+from filters.analyzed_text import find_occurrences
+from filters.folded_text import FoldedText
 from filters.tokens import fold
 from tests.filters.texts import post
+from tests.growth import assert_linear
 
 TEXTS = [
     ("tea", "Tea, tea! TEA?", ["Tea", "tea", "TEA"]),
@@ -20,6 +22,14 @@ TEXTS = [
     ("東京!", "東京! 東京!!", ["東京!", "東京!"]),
     ("각", "\u1100\u1161\u11a8 각", ["\u1100\u1161\u11a8", "각"]),
     ("😍", "love😍😍", ["😍", "😍"]),
+    ("❤", "I ❤\ufe0f\u200b tea", ["❤\ufe0f"]),
+    ("tea", "\u200ft\u00adea\u200b te\u2060a", ["t\u00adea", "te\u2060a"]),
+    ("é", "e\u200b\u0301!", ["e\u200b\u0301"]),
+    ("کتاب", "کتاب\u200c خوب", ["کتاب"]),
+    ("می\u200cشود", "\u200cمی\u200c\u2060شود", ["می\u200c\u2060شود"]),
+    ("ខ្មែរភា", "ខ្មែរ\u200bភាសា", ["ខ្មែរ\u200bភា"]),
+    ("c#", "C\uff03 c\u00ad# ", ["C\uff03", "c\u00ad#"]),
+    ("$tea", "buy \uff04TEA\u200b", ["\uff04TEA"]),
     ("👩\u200d👧", "a👩\u200d👧!", ["👩\u200d👧"]),
     ("tag", "#tag tag 😍 #Tag", ["#tag", "tag", "#Tag"]),
     ("#tag", "#tag tag #Tag", ["#tag", "#Tag"]),
@@ -50,5 +60,10 @@ def test_all_positions_of_a_word() -> None:
 
 
 def test_folding_by_characters_equals_folding_at_once() -> None:
-    for text in ("ǰ\u0301 ŉ ﬃ Straße", "\u1112\u1161\u11ab글", "ΐ\u0345Σ", "A\u030aB\u0323\u0307"):
+    hidden = "e\u200b\u0301\uff03 k\u200ci\u200c \U00010d50\u0301"
+    for text in ("ǰ\u0301 ŉ ﬃ Straße", "\u1112\u1161\u11ab글", "ΐ\u0345Σ", "A\u030aB\u0323\u0307", hidden):
         assert FoldedText(text).text == fold(text)
+
+
+def test_many_entities_take_linear_time() -> None:
+    assert_linear(lambda size: find_occurrences(post("#tea $tea " * size).analyzed_text, "milk"), 2_000)

@@ -3,15 +3,35 @@
 import re
 
 import pytest
+import regex  # type: ignore[import-untyped]  # it has no types
 
 from filters import tables as read
-from tests.filters import tables
+from tests.filters import all_code_points, tables
 
 
 @pytest.mark.parametrize("name", tables.CLASSES)
 def test_a_class_of_characters_is_current(name: str) -> None:
     pattern = re.compile(f"[{getattr(read, name)}]")
     assert [code for code in tables.CODE_POINTS if pattern.match(chr(code))] == tables.members(name)
+
+
+@pytest.mark.parametrize("name", tables.NEWER_CLASSES)
+def test_a_class_of_newer_characters_is_current(name: str) -> None:
+    pattern = re.compile(f"[{getattr(read, name)}]")
+    assert [code for code in tables.CODE_POINTS if pattern.match(chr(code))] == tables.newer_members(name)
+
+
+def test_letters_and_digits_are_those_of_the_package_on_every_python() -> None:
+    ours, theirs = re.compile(f"[{read.LETTERS_AND_DIGITS}]"), regex.compile(r"[\p{L}\p{N}_]")
+    characters = "".join(map(chr, tables.CODE_POINTS))
+    assert ours.findall(characters) == theirs.findall(characters)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("plane", all_code_points.PLANES)
+def test_every_python_finds_the_same(plane: int) -> None:
+    """The digests are those of Python 3.11. A change of folding, words or entities changes them too."""
+    assert all_code_points.digest(plane) == all_code_points.DIGESTS[plane]
 
 
 def test_every_domain_of_the_root_zone_is_known() -> None:

@@ -34,6 +34,9 @@ def test_a_word_is_a_row_of_letters_or_an_emoji(text: str, expected: set[str]) -
         *[("İZMİR", "izmir"), ("I\u0307", "i"), ("i\u0307\u0307\u0301", "í"), ("❤\ufe0f", "❤\ufe0e")],
         *[("TWITTER", "twitter"), ("Straße", "STRASSE"), ("touche\u0301", "TOUCHÉ")],
         *[("ΣΊΣΥΦΟΣ", "σίσυφος"), ("ﬁ", "FI")],
+        *[("te\u00ada", "tea"), ("\u200etea\u200c", "tea"), ("\u200b", ""), ("C\uff03", "c#"), ("\u3164a\u034f", "a")],
+        *[("क्\u200dष\u200d", "क्\u200dष"), ("😍\u200d!", "😍!"), ("a\U000e0067", "a")],
+        ("1\u200d\ufe0f\u20e3", "1\u20e3"),
     ],
 )
 def test_fold_forgets_case_and_form(one: str, other: str) -> None:
@@ -41,7 +44,11 @@ def test_fold_forgets_case_and_form(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("touché", "touche"), ("it's", "it\u2019s"), ("\uff41", "a"), ("\u0131", "i"), ("j\u0307", "j")]
+    ("one", "other"),
+    [
+        *[("touché", "touche"), ("it's", "it\u2019s"), ("\uff41", "a"), ("\u0131", "i"), ("j\u0307", "j")],
+        ("क्\u200dष", "क्ष"),
+    ],
 )
 def test_fold_keeps_different_words_apart(one: str, other: str) -> None:
     assert fold(one) != fold(other)

@@ -4,10 +4,10 @@ import pytest
 
 from filters.track import Track
 from tests.filters.texts import post
-from tests.test_reference import DOCUMENTED, EMOJI, OWN, UNSPACED
+from tests.test_reference import DOCUMENTED, EMOJI, INVISIBLE, OWN, UNSPACED
 
 
-@pytest.mark.parametrize(("track", "text", "matches"), DOCUMENTED + OWN + EMOJI + UNSPACED)
+@pytest.mark.parametrize(("track", "text", "matches"), DOCUMENTED + OWN + EMOJI + INVISIBLE + UNSPACED)
 def test_the_documented_table(track: str, text: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     assert Track.parse(track).matches(post(text)) is matches
 
@@ -23,6 +23,10 @@ def test_the_documented_table(track: str, text: str, matches: bool) -> None:  # 
         ("#tag", "a \uff03Tag", True),
         ("\uff20bob", "hi @Bob", True),
         ("\uff04twtr", "buy $TWTR", True),
+        ("$twtr", "buy \uff04TWTR", True),
+        ("$twtr", "buy $TWTR\u200f, now", True),
+        ("\u200b#tag", "a #tag", True),
+        ("#tag", "\u200c#tag\u200c", True),
         ("#tag's", "#tag's", False),
         ("😍", "love😍😍", True),
         ("#", "# sign", False),
@@ -32,6 +36,11 @@ def test_the_documented_table(track: str, text: str, matches: bool) -> None:  # 
 )
 def test_order_blanks_wide_signs_emoji_and_unicode_forms(track: str, text: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     assert Track.parse(track).matches(post(text)) is matches
+
+
+def test_a_phrase_without_a_visible_character_matches_nothing() -> None:
+    assert not Track.parse("\ufe0f").matches(post("❤\ufe0f \ufe0f"))
+    assert Track.parse("\ufe0f,tea") == Track.parse("t\u00adea")
 
 
 def test_equal_phrases_in_another_order_are_the_same_filter() -> None:
@@ -70,6 +79,8 @@ def test_reasons_name_each_term_and_its_positions() -> None:
         ("www.example.com,https://a.co,a.co/", ("a.co/", "https://a.co", "www.example.com")),
         ("\u2192 :),@bob:", ("@bob:", "\u2192 :)")),
         ("#,@,$", ("#", "$", "@")),
+        ("\uff04twtr,\u200c#tag,tea \ufe0f,\u200b#tea\u00ad", ()),
+        ("tea,\ufe0f \u200b", ("U+FE0F U+0020 U+200B",)),
     ],
 )
 def test_what_can_match_no_text_is_told(track: str, told: tuple[str, ...]) -> None:

@@ -3,11 +3,14 @@
 import re
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from filters import entities
 from filters.entities import find_dotted_run, find_urls
 from filters.tables import BIDI_CONTROLS
+from tests.growth import assert_linear
 
 SEPARATOR = re.compile(rf"""[\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}]""")
 PIECES = [
@@ -43,3 +46,13 @@ def test_each_host_stands_in_a_run_with_a_dot_inside(text: str) -> None:
 def test_words_without_a_dot_inside_are_passed() -> None:
     assert find_dotted_run("One. Two... .three a.b", 0) == (19, 22)
     assert find_dotted_run("One. Two... .three", 0) is None
+
+
+@pytest.mark.parametrize("piece", [" ", "a", "a ", "(a) "])
+def test_the_pattern_of_a_run_is_linear_where_it_finds_none(piece: str) -> None:
+    """The search asks for a dot first. Should it ever not, these texts must not take exponential time."""
+
+    def search(size: int) -> None:
+        assert entities._RUN_WITH_DOT.match(piece * size) is None
+
+    assert_linear(search, 50_000)

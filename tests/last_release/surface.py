@@ -102,13 +102,14 @@ def _routes() -> Iterator[str]:
     schemas = document["components"]["schemas"]
     asked = _reachable(schemas, _bodies(document))
     for name, schema in schemas.items():
+        title = _class_name(name)
         for member, inner in schema.get("properties", {}).items():
-            yield f"object {name} has {member}: {_type(inner)}"
+            yield f"object {title} has {member}: {_type(inner)}"
         needed = sorted(schema.get("required", ()))
         if name in asked:
-            yield f"object {name} needs: {', '.join(needed) or 'nothing'}"
+            yield f"object {title} needs: {', '.join(needed) or 'nothing'}"
         else:
-            yield from (f"object {name} always has {member}" for member in needed)
+            yield from (f"object {title} always has {member}" for member in needed)
 
 
 def _operation(route: str, operation: Json) -> Iterator[str]:
@@ -128,10 +129,17 @@ def _operation(route: str, operation: Json) -> Iterator[str]:
                 yield f"route {route} answers {status} {media}: {_type(content.get('schema', {}))}"
 
 
+def _class_name(schema: str) -> str:
+    """Return the name of a schema's class. The members are promised, and the names of schemas in the document not."""
+    if schema.endswith("Body") and schema not in {"ExplainBody", "PreviewBody"}:
+        return f"New{schema.removesuffix('Body')}"
+    return "List" if schema == "UserList" else schema
+
+
 def _type(schema: Json) -> str:
     """Return the type of a value as a short text. Bounds and patterns are left out: they may widen."""
     if "$ref" in schema:
-        return str(schema["$ref"].rpartition("/")[2])
+        return _class_name(schema["$ref"].rpartition("/")[2])
     for several in ("anyOf", "oneOf"):
         if several in schema:
             return " | ".join(sorted(map(_type, schema[several])))

@@ -15,6 +15,8 @@ from tests.last_release.surface import CONSOLE, facts
 
 FETCH = "the extra `server` installs a Valkey and the model that detects languages"
 
+GENERATED = "servers take it, and the document only names it: generated code had two arguments of one name"
+
 REMOVED = {
     "command stream-server fetch --json": FETCH,
     "command stream-server fetch names VALUE": FETCH,
@@ -23,6 +25,13 @@ REMOVED = {
     "command stream-server fetch needs: nothing": FETCH,
     "object PasswordChange has current_password: string": "it is `password`, as the design of the wire says",
     "object PasswordChange needs: current_password, password": "they are `password` and `new_password`",
+    "route DELETE /v1/streams/{connection} takes header Idempotency-Key: string": "it never had an effect",
+    "route PUT /v1/users/me/password takes header Idempotency-Key: string": "it never had an effect",
+    **{
+        f"route {method} {path} takes query lastEventId: string": GENERATED
+        for method in ("GET", "POST")
+        for path in ("/v1/events", "/v1/stream", "/v1/stream/user")
+    },
 }
 """Facts of the last release that are gone, each with the reason. The CHANGELOG has them, too."""
 

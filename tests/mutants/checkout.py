@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from tests.mutants.mutant import Mutant
+from tests.waiting import HURRY
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,6 +37,7 @@ class Checkout:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._variables: dict[str, str] = {}
         shutil.copy2(ROOT / "pyproject.toml", folder)
         for name in ("filters", "stream_server", "tests"):
             shutil.copytree(ROOT / name, folder / name)
@@ -59,17 +61,19 @@ class Checkout:
         path = self._folder / mutant.path
         wrong = mutant.applied(path.read_text(encoding="utf-8"))
         healthy = path.rename(path.with_suffix(".healthy"))
+        self._variables = {HURRY: "10"}
         path.write_text(wrong, encoding="utf-8")
         os.utime(path, (LONG_AGO, LONG_AGO))
         try:
             yield
         finally:
+            self._variables = {}
             healthy.replace(path)
 
     def run(self, tests: Collection[str]) -> Run:
         """Run these tests until the first failure."""
         assert self._runner.stdin is not None
         assert self._runner.stdout is not None
-        self._runner.stdin.write(json.dumps([*tests]) + "\n")
+        self._runner.stdin.write(json.dumps([[*tests], self._variables]) + "\n")
         self._runner.stdin.flush()
         return Run(*json.loads(self._runner.stdout.readline()))

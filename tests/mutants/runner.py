@@ -1,4 +1,4 @@
-"""Runs pytest on demand: reads lines of JSON with tests, writes lines of JSON with exit code and output.
+"""Runs pytest on demand: reads lines of JSON with tests and variables, writes lines of JSON with exit code and output.
 
 Each run is a fork of this process, which has imported the libraries and nothing of the project. Importing them
 takes longer than most of the tests. The file is in no package, because it runs before a mutant is applied.
@@ -19,12 +19,13 @@ LIBRARIES = (
 OPTIONS = ["-x", "-rfE", "--tb=short", "-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin", "-p", "pytest_timeout"]
 
 
-def run(tests: list[str]) -> tuple[int, str]:
+def run(tests: list[str], variables: dict[str, str]) -> tuple[int, str]:
     with tempfile.TemporaryFile() as said:
         child = os.fork()
         if child == 0:
             os.dup2(said.fileno(), 1)
             os.dup2(said.fileno(), 2)
+            os.environ.update(variables)
             _pytest(tests)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         said.seek(0)
@@ -49,5 +50,5 @@ if __name__ == "__main__":
     for library in LIBRARIES:
         importlib.import_module(library)
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(run(json.loads(line))) + "\n")
+        sys.stdout.write(json.dumps(run(*json.loads(line))) + "\n")
         sys.stdout.flush()

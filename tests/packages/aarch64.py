@@ -20,6 +20,7 @@ from tests.made_once import CACHE, once
 from tests.needed import INDEX, missing
 from tests.packages.machines import UV
 from tests.preloaded.launcher import AnyProcess
+from tests.waiting import PATIENCE
 
 LOCK = ROOT / "requirements.lock"
 
@@ -68,7 +69,7 @@ class Machine(NamedTuple):
 class EmulatedServer(Server):
     """The server of the packages in ``app``, on ``machine``."""
 
-    START_SECONDS = 240.0
+    START_SECONDS = 10 * PATIENCE
 
     def __init__(self, folder: Path, machine: Machine, app: Path, *flags: str) -> None:
         super().__init__(folder, *flags)

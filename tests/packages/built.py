@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.end_to_end.server import ROOT
+from tests.waiting import PATIENCE
 
 SECONDS = "1790000000"
 """SOURCE_DATE_EPOCH of the builds: any time."""
@@ -57,7 +58,9 @@ def make_dist(source: Path, *options: str) -> Built:
     if compiler() is None:
         variables["PURE_PYTHON"] = "1"
     command = ["make", "--old-file=env", "dist", f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
-    made = subprocess.run(command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=200)
+    made = subprocess.run(
+        command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=5 * PATIENCE
+    )
     assert made.returncode == 0, made.stderr
     return find_built(source)
 

@@ -1,4 +1,4 @@
-"""A Python and an empty folder: on this machine, or in a fresh Debian, which ``.ci/root.sh`` makes."""
+"""A Python and an empty folder: in a fresh Debian, which ``.ci/root.sh`` makes, or on this machine."""
 
 import os
 import shutil
@@ -13,9 +13,13 @@ from typing import NamedTuple
 import pytest
 
 from tests.end_to_end.server import ROOT
+from tests.waiting import PATIENCE
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The supported Pythons."""
+
+DEBIANS = {"3.11": "bookworm", "3.13": "trixie", "3.14": "forky"}
+"""The releases of Debian, by their Python: 12, 13 and the next one. `.ci/run` makes them."""
 
 HERE = Path("/")
 UV = ROOT / ".venv" / "bin" / "uv"
@@ -75,7 +79,7 @@ class Machine(NamedTuple):
         """Run a command to its end."""
         return subprocess.run(
             self.command(*arguments, cwd=cwd), cwd=cwd or self.folder, env=self.environ,
-            capture_output=True, text=True, check=False, timeout=200, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=5 * PATIENCE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     def done(self, *arguments: str | Path, cwd: Path | None = None) -> str:
@@ -104,13 +108,19 @@ class Machine(NamedTuple):
 
 
 @contextmanager
-def machine(version: str) -> Iterator[Machine]:
-    """Return a machine with this Python, and remove its folder at the end. Skips the test where there is none."""
-    python, root = find_python(version), HERE
-    if python is None:
-        root, python = fresh_debian(), f"/usr/bin/python{version}"
-        if not (root / python[1:]).exists():
-            pytest.skip(f"no Python {version} on PATH, in ~/.pyenv/versions or in the Debian that .ci/root.sh makes")
+def machine(version: str, *, is_here: bool = False) -> Iterator[Machine]:
+    """Return a machine with this Python, and remove its folder at the end. Skips the test where there is none.
+
+    It is the Debian that comes with this Python, if there is one. With ``is_here`` it is always this machine.
+    """
+    python, root = f"/usr/bin/python{version}", HERE
+    debian = fresh_debian(DEBIANS[version]) if version in DEBIANS and not is_here else None
+    if debian is not None and (debian / python[1:]).exists():
+        root = debian
+    elif (found := find_python(version)) is not None:
+        python = found
+    else:
+        pytest.skip(f"no Python {version} on PATH, in ~/.pyenv/versions or in a Debian that .ci/root.sh makes")
     with tempfile.TemporaryDirectory(prefix="sst-", dir=root / "tmp") as folder:
         yield Machine(Path(folder), python, root)
 
@@ -124,11 +134,12 @@ def find_python(version: str) -> str | None:
     return None
 
 
-def fresh_debian() -> Path:
-    """Return the root of the fresh Debian, with what leads it to the package index. Skips the test if there is none."""
-    made = subprocess.run(["sh", ROOT / ".ci" / "root.sh", "--find"], capture_output=True, text=True, check=False)
+def fresh_debian(suite: str) -> Path | None:
+    """Return the root of a fresh Debian, with what leads it to the package index. None if there is none."""
+    find = ROOT / ".ci" / "root.sh"
+    made = subprocess.run(["sh", find, suite, "--find"], capture_output=True, text=True, check=False)
     if made.returncode or os.geteuid() != 0:
-        pytest.skip("no fresh Debian: as root, .ci/root.sh makes it with debootstrap")
+        return None
     root = Path(made.stdout.strip())
     named = {Path(os.environ[name]) for name in CERTIFICATES if name in os.environ}
     for path in (Path("/etc/resolv.conf"), Path("/etc/hosts"), *named):

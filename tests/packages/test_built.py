@@ -13,7 +13,7 @@ from packaging.metadata import Metadata
 from tests.end_to_end.server import ROOT
 from tests.packages.built import REPOSITORY, Built, copy_checkout, make_dist, tracked
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(600)]
 
 NOT_OURS = (
     ".env", ".venv/bin/python", "data/jwt.secret", "demo/redis.log", "secrets/jwt_secret", "notes.md",

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -12,13 +13,15 @@ from stream_server.build import digest_of
 from stream_server.runtime.embedded_redis import carried
 from tests.end_to_end.server import ROOT
 from tests.packages.built import Built
-from tests.packages.machines import VERSIONS, Machine, machine
+from tests.packages.machines import Machine, machine
 from tests.packages.walk import WORD, Walk, walk
 from tests.redis_process import binaries
 
-pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index"), pytest.mark.timeout(900)]
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+HERE_VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 SERVE = ("serve", "--demo", "--port", "0")
 
@@ -63,7 +66,7 @@ def test_two_commands_lead_to_the_first_stream(fresh: Machine, built: Built) -> 
 
 def test_each_engine_serves_the_walk_and_without_one_a_sentence_names_a_third_command(built: Built) -> None:
     """The server alone, with each engine of this machine as the only one on PATH, or with none."""
-    with machine(VERSIONS[0]) as one:
+    with machine(HERE_VERSION, is_here=True) as one:
         wheel, programs = wheel_on(one, built), one.environment("server")
         one.install(programs, f"{one.inside(wheel)}[server-only]")
         refused = one._replace(path="").run(programs / "stream-server", *SERVE)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.end_to_end.server import ROOT
 from tests.packages.machines import UV, VERSIONS, Machine
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("index")]
 
@@ -23,7 +24,7 @@ def resolved(platform: str, extra: str, version: str, folder: Path) -> "subproce
     environ = Machine(folder, "").environ
     return subprocess.run(
         [*command, "--output-file", folder / "chosen.txt", ROOT / "pyproject.toml"],
-        cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=110,
+        cwd=folder, env=environ, capture_output=True, text=True, check=False, timeout=4 * PATIENCE,
     )  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def test_the_locked_packages_are_wheels(tmp_path: Path, platform: str) -> None:
         command += ["--only-binary", ":all:", "--python-platform", platform, "--python-version", version]
         done = subprocess.run(
             [*command, "--target", tmp_path / "none", "--require-hashes", "--requirement", ROOT / "requirements.lock"],
-            env=Machine(tmp_path, "").environ, capture_output=True, text=True, check=False, timeout=60,
+            env=Machine(tmp_path, "").environ, capture_output=True, text=True, check=False, timeout=4 * PATIENCE,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 

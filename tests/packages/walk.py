@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tests.command_line import Running, running
 from tests.packages.machines import Machine
+from tests.waiting import PATIENCE
 
 LISTEN = """
 import asyncio, sys
@@ -63,7 +64,7 @@ def walk(
     """
     begun = time.monotonic()
     with _interrupted(machine, *start, name="server", cwd=cwd) as server:
-        server.until(lambda: "/v1/statuses" in server.out, seconds=200)
+        server.until(lambda: "/v1/statuses" in server.out, seconds=5 * PATIENCE)
         address, code = re.findall(r"Open this in a browser: (http://\S+)/#code=(\S+)", server.out)[0]
         token = json.loads(fetched(f"{address}/v1/sessions", json.dumps({"code": code}).encode()))["token"]
         heard = machine.done(client / "python", "-I", "-c", LISTEN, address, token, WORD)
@@ -90,7 +91,7 @@ def _interrupted(machine: Machine, *command: str | Path, name: str, cwd: Path | 
         try:
             yield program
             os.killpg(program.process.pid, signal.SIGINT)
-            program.process.wait(60)
+            program.process.wait(PATIENCE)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(program.process.pid, signal.SIGKILL)
@@ -107,5 +108,5 @@ def fetched(url: str, body: bytes | None = None) -> str:
     """Return the answer to a request, which must succeed. With ``body`` it is a POST of JSON."""
     headers = {"Accept": "text/html, */*", "Content-Type": "application/json"}
     request = urllib.request.Request(url, body, headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return str(answer.read().decode())

@@ -10,11 +10,11 @@ import ctypes
 import json
 import os
 import socket
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from stream_server.runtime.child_processes import SERVE
 from tests.preloaded.identity import HELPER, set_arguments
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -69,8 +69,8 @@ def fork_workers() -> Worker | None:
     started = asyncio.create_subprocess_exec
 
     async def create_subprocess_exec(*command: Any, **options: Any) -> Any:
-        if command[:3] == (sys.executable, "-m", "stream_server"):
-            return WorkerProcess(_ask(own, command[2:], options["env"], options["pass_fds"]))
+        if command[: len(SERVE)] == SERVE:
+            return WorkerProcess(_ask(own, command[SERVE.index("-m") + 1 :], options["env"], options["pass_fds"]))
         return await started(*command, **options)
 
     asyncio.create_subprocess_exec = create_subprocess_exec

@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,25 @@ class BackwardImports:
         for path in sorted((ROOT / "tests").rglob("test_*.py"), reverse=True):
             with suppress(Exception, pytest.skip.Exception):  # reported where the tests are collected
                 import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+class ForgetFailed:
+    """A plugin that forgets a module whose import has failed.
+
+    pytest leaves such a module in `sys.modules`, half made. A worker would find it there, and collect no test of it
+    without a word.
+    """
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        if report.failed:
+            for name, module in list(sys.modules.items()):
+                if getattr(module, "__file__", None) == str(collector.path):
+                    del sys.modules[name]
+        return report
 
 
 def collect(arguments: Sequence[str]) -> None:
@@ -53,7 +72,7 @@ def _collect_backwards(arguments: Sequence[str]) -> int:
 
 def _collect(arguments: Sequence[str], *plugins: object) -> None:
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing), suppress(Exception):
-        pytest.main([*arguments, "-n0", "--collect-only"], plugins=plugins)
+        pytest.main([*arguments, "-n0", "--collect-only"], plugins=[ForgetFailed(), *plugins])
 
 
 def main() -> None:

@@ -1,19 +1,14 @@
-"""Real statuses as the log would hold them. Facts that the data lacks are invented."""
+"""Real statuses as the log would hold them, and made ones. Facts that the data lacks are invented."""
 
 import json
-import os
+import random
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.end_to_end.sample_texts import AIRLINES
+from tests.end_to_end.sample_texts import AIRLINES, made_draft
 from tests.property.statuses import Posted, entities
-
-ROOT = Path(__file__).parents[2]
-FOLDER = Path(os.environ.get("STREAM_SERVER_TEST_DATA") or ROOT.parent / "shared" / "data")
+from tests.public_data import public_file
 
 SOUTH_SEA = ((178.5, -17.8), (-179.9, -16.9), (-171.8, -13.8), (179.9, -18.1))
 BOXES = (
@@ -24,20 +19,15 @@ BOXES = (
     [139.0, 35.0, 139.6, 35.5],
 )
 CITIES = ("Tokyo", "Fiji", "New Zealand", "Earth", "Kanagawa")
+HOMES = ("Boston, MA", "new york, NY", "USA", None)
+MADE = 300
 MEDIA = ("image", "video", "gif", "audio")
-
-
-def found(name: str) -> Path:
-    """A file of the data beside the checkout. Skips the test if it is missing."""
-    if not (FOLDER / name).exists():
-        pytest.skip(f"the real statuses are not at {FOLDER}")
-    return FOLDER / name
 
 
 @cache
 def full_statuses() -> list[Posted]:
     """A hundred statuses of Twitter's API, oldest first, with invented locations."""
-    theirs = json.loads(found("twitter.json").read_text())["statuses"][::-1]
+    theirs = json.loads(public_file("twitter.json").read_text())["statuses"][::-1]
     return [_of_status(status, number) for number, status in enumerate(theirs)]
 
 
@@ -111,7 +101,24 @@ def _somewhere(number: int) -> dict[str, Any]:
 @cache
 def tweets() -> list[Posted]:
     """Ten thousand real texts, with invented replies, quotes, reposts and authors."""
-    theirs = [json.loads(line) for line in found("tweets.jsonl").read_text().splitlines()]
+    return _posted([json.loads(line) for line in public_file("tweets.jsonl").read_text().splitlines()])
+
+
+@cache
+def made() -> list[Posted]:
+    """Some hundred made texts, as for tweets."""
+    chance = random.Random(38)
+    drafts = [made_draft(chance) for _ in range(MADE)]
+    return _posted([
+        {
+            "author": author, "message": body["message"], "place": chance.choice(HOMES),
+            "location": [*body["location"].values()] if "location" in body else None,
+        }
+        for author, body in drafts
+    ])  # fmt: skip
+
+
+def _posted(theirs: list[dict[str, Any]]) -> list[Posted]:
     logins = dict.fromkeys([*AIRLINES, *(one["author"] for one in theirs)])
     people = {login: str(uid) for uid, login in enumerate(logins, start=1)}
     plain = [_of_tweet(one, number, people) for number, one in enumerate(theirs, start=1)]

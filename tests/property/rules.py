@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 KEYWORDS = (
     "tea", "tea", "MILK", "milk", "cold", "café", "cafe\u0301", "strasse", "x_y", "or", "e", "nothing", "😍", "🍵",
-    "東京", "京", "タワー", "東京タワーに", "สวัสดี", "iphone", "iphoneを", "1\ufe0f\u20e3", "istanbul",
+    "東京", "京", "タワー", "東京タワーに", "สวัสดี", "iphone", "iphoneを", "1\ufe0f\u20e3", "istanbul", "t\u200bea",
+    "cold\ufe0f", "milk\u00ad", "ខ្មែរភាសា", "រភា\u200bសា", "#\ufe0f\u20e3", "❤", "bob", "님이",
 )  # fmt: skip
 
 STANDALONE = (
@@ -17,6 +18,8 @@ STANDALONE = (
     "point_radius:[13.4 52.5 10mi]", "point_radius:[179.9 -17.5 24.5mi]", "bounding_box:[13.3 52.4 13.5 52.6]",
     "bounding_box:[13.38 52.5 13.45 52.6]", "bounding_box:[-0.1 -0.1 0.1 0.1]", "bio:tea", "bio:COLD",
     '"東京"', '"京 タワー"', '"cold 東京"', '"iphoneを"', '"milk tea.com"', '"cold https://www.tea.com/milk"',
+    '"bob 님이"', '"@bob님이"', '"$TEA cold"', '"tea $tea"', '"cold $twtr"', '"\uff04TWTR mi\u00adlk"', '"tea ខ្មែរ"',
+    '"co\u200bld tea"', "\uff04TEA", "\uff03tea",
     '"cold http www"', '"1\ufe0f\u20e3 tea"', 'bio:"and e mail"', "bio:東京", 'bio:"cold milk"',
 )  # fmt: skip
 

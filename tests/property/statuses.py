@@ -17,7 +17,8 @@ WORDS = (
     "tea", "Tea", "TEA!", "(milk)", "milk", "cold", "cold", "e-mail", "tea's", "café", "cafe\u0301", "Straße", "x_y",
     "#tea", "#Milk", "@bob", "@anna:", "$TWTR", "tea.com", "http://www.tea.com/milk", "https://a.co/Cold", "😍", "🍵",
     "東京", "東京タワーに", "#東京", "iPhoneを", "สวัสดีครับ", "OR", "or", "-", "…", "東。京", "iphone を", "İstanbul",
-    "1\ufe0f\u20e3", "tea://", "www.tea.com/milk",
+    "1\ufe0f\u20e3", "tea://", "www.tea.com/milk", "te\u00ada", "mi\u200blk", "co\u2060ld\u200c", "\u200ftea",
+    "❤\ufe0f", "\ufe0f", "\uff04TWTR", "$tea", "@bob님이", "ខ្មែរ\u200bភាសា", "#\ufe0f\u20e3",
 )  # fmt: skip
 
 PLACES: tuple[dict[str, Any], ...] = (

@@ -5,8 +5,9 @@ import unicodedata
 import pytest
 from hypothesis import strategies as st
 
-from filters.analyzed_text import AnalyzedText, FoldedText, find_occurrences
+from filters.analyzed_text import AnalyzedText, find_occurrences
 from filters.entities import extract_entities
+from filters.folded_text import FoldedText
 from filters.testing import check_match
 from filters.tokens import fold, tokens, words
 from filters.track import Track

@@ -15,6 +15,7 @@ import yaml
 from stream_server import __version__
 from tests.end_to_end.server import ROOT
 from tests.packages.built import REPOSITORY, copy_checkout
+from tests.packages.machines import VERSIONS
 
 FOLDER = ROOT / ".github" / "workflows"
 
@@ -84,9 +85,11 @@ def test_nothing_is_published_before_all_tests_and_builds_have_passed() -> None:
 
 
 def test_each_supported_python_and_both_processors_are_tested() -> None:
-    matrix = workflow("tests")["jobs"]["linux"]["strategy"]["matrix"]
-    supported = [f"3.{minor}" for minor in range(11, 15)]
-    assert matrix["python"] == supported
+    jobs = workflow("tests")["jobs"]
+    matrix = jobs["linux"]["strategy"]["matrix"]
+    assert matrix["python"] == list(VERSIONS)
+    oldest = jobs["oldest"]["strategy"]["matrix"]["python"]
+    assert [image.partition("-")[0] for image in oldest] == [f"{version}.0" for version in VERSIONS]
     machines = [*matrix["machine"], *(each["machine"] for each in matrix["include"])]
     assert machines == ["ubuntu-24.04", "ubuntu-24.04-arm"]
 

@@ -33,5 +33,6 @@ def token(claims: dict[str, Any], key: Any = SECRET, algorithm: str = "HS256", *
 
 
 def fresh(sub: str, scope: str = "read write stream", **claims: Any) -> str:
-    """Return a token that is valid now."""
-    return token(payload(time.time(), sub=sub, scope=scope, **claims))
+    """Return a token that is valid now, and for an hour if the claims do not say otherwise: the machine may be busy."""
+    now = time.time()
+    return token(payload(now, sub=sub, scope=scope, **{"exp": int(now) + 3600, **claims}))

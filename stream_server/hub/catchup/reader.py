@@ -25,7 +25,7 @@ from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
 from stream_server.hub.delivery import Delivery, decide
-from stream_server.hub.messages import ROLLED_BACK, Gap, StreamNotice, rollback_gap
+from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED, Gap, StreamNotice, rollback_gap
 from stream_server.hub.visibility.private_view import NOTHING_DELETED, Deleted
 from stream_server.hub.visibility.viewer import AccountStatus
 
@@ -66,11 +66,13 @@ class SavedRulesCache:
         self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]
     ) -> SavedRules:
         """Return the rules that a user has after adding ``added`` and removing those with an id in ``removed``."""
-        ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in removed), *(rule.id for rule in added))
+        # The position before a trimmed log's first entry lies between the ids of the rules that this entry adds.
+        replaced = {*removed, *(rule.id for rule in added)}
+        ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in replaced), *(rule.id for rule in added))
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
             rules = self._cache.get((before.user_id, ids))
             if rules is None:
-                rules = await self._add_in_slices(before.with_changes((), removed), added)
+                rules = await self._add_in_slices(before.with_changes((), replaced), added)
                 self._cache[before.user_id, ids] = rules
             return rules
 
@@ -104,10 +106,14 @@ see :mod:`stream_server.runtime.event_loop`."""
 
 
 class LogPage(NamedTuple):
-    """Entries of the log. ``is_contiguous`` is False if a rollback removed the entry at the requested position."""
+    """Entries of the log, and why some may be missing before them.
+
+    ``loss`` is `NOTHING_LOST` if the log has all that was written after the requested position, `TRIMMED` if its
+    beginning was removed, and `ROLLED_BACK` if a rollback removed the entry at the requested position.
+    """
 
     entries: list[Entry]
-    is_contiguous: bool
+    loss: str
 
 
 class LogPageSource(Protocol):
@@ -238,12 +244,12 @@ class CatchUpReader:
         head = get_end()
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
-            return self._match_entries(client, [], position, _gap_before(position, head, is_contiguous=False), head)
+            return self._match_entries(client, [], position, _gap_before(position, head, ROLLED_BACK), head)
         if entries[-1].position.n > self._ring.head.n:
             # Number above the hub's head, but id not: the log lost the head and grew again, with the clock set back. A
             # client that went on would be ahead of its hub, which would take it for lost and set it back, repeatedly.
             raise Unavailable("the log was rolled back and the server is checking it; try again", retry_after=1)
-        gap = _gap_before(position, entries[0].position.previous(), is_contiguous=read.is_contiguous)
+        gap = _gap_before(position, entries[0].position.previous(), read.loss)
         return self._match_entries(client, entries, position, gap)
 
     def _read_ring(self, client: Client, position: Position, head: Position) -> CatchUpPage:
@@ -270,8 +276,6 @@ class CatchUpReader:
         after the time limit.
         """
         client.use_private_view_if_needed()
-        if gap is not None and client.private_view is not None:
-            client.private_view.note_gap(gap.end)
         search_keys = client.search_keys
         screen = None if search_keys is None or scanned is not None else make_screen(search_keys)
         deadline = time.thread_time() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
@@ -327,13 +331,16 @@ def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
         return None  # counted when it was published
 
 
-def _gap_before(position: Position, found_position: Position, *, is_contiguous: bool) -> Gap | None:
+def _gap_before(position: Position, found_position: Position, loss: str) -> Gap | None:
     """Return the gap to report if a client at ``position`` can read the log only from ``found_position`` on.
 
-    None if no entry is missing. The reason is ``trimmed`` (the log lost its beginning) if ``found_position`` has the
-    higher entry number, otherwise ``rolled_back`` (it lost its end).
+    None if no entry is missing; a number that never had an entry is none. ``loss`` is as in `LogPage`. The reason is
+    ``trimmed`` (the log lost its beginning) if ``found_position`` has the higher entry number, otherwise
+    ``rolled_back`` (it lost its end).
     """
     missed = found_position.n - position.n
+    if loss == NOTHING_LOST or (loss == TRIMMED and missed == 0):
+        return None
     if missed > 0:
-        return Gap(position.cursor, found_position, "trimmed", missed)
-    return None if missed == 0 and is_contiguous else Gap(position.cursor, found_position, ROLLED_BACK, None)
+        return Gap(position.cursor, found_position, TRIMMED, missed)
+    return Gap(position.cursor, found_position, ROLLED_BACK, None)

@@ -77,6 +77,14 @@ class Ring:
             self.floor = before.position
         return True
 
+    def skip_to(self, number: int) -> None:
+        """Let the next entry have a higher ``number`` than the next one, because the log has no entry between them.
+
+        Forgets all entries, because they are found by numbers that follow each other.
+        """
+        head = self.head
+        self.cut_after(head._replace(n=number - 1))
+
     def covers(self, position: Position) -> bool:
         """Return whether the ring has all entries after ``position``, and no rollback removed ``position`` itself.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from filters.subscription import Subscription
 from stream_server.events.entry import CREATION_KINDS, DELETION_KINDS, Entry
-from stream_server.events.position import Position
+from stream_server.events.position import LOG_START, Position
 from stream_server.hub.visibility.viewer import Viewer
 
 
@@ -55,8 +55,8 @@ def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
 class PrivateView:
     """Decides what one stream receives if its user has relations (blocks, mutes, protected users) or a personal filter.
 
-    From ``start_position`` on, the stream remembers the statuses and comments that it was sent, because it must receive
-    their deletion. ``following`` was read at the log's head ``following_read_at`` and contains all follows up to there.
+    The stream remembers the statuses and comments that it was sent, because it must receive their deletion even if its
+    filter does not match them any more. ``following`` contains all follows up to the log's head ``following_read_at``.
 
     Attributes:
         viewer: The relations of the user.
@@ -67,18 +67,16 @@ class PrivateView:
     def __init__(
         self,
         viewer: Viewer,
-        start_position: Position,
         *,
         following: MutableSet[str] | None = None,
-        following_read_at: Position | None = None,
+        following_read_at: Position = LOG_START,
         is_own_stream: bool = False,
     ) -> None:
         self.viewer = viewer
         self.following = following
         self.is_own_stream = is_own_stream
-        self._following_read_at = start_position if following_read_at is None else following_read_at
+        self._following_read_at = following_read_at
         self._sent = viewer.sent_subjects.new_memory()
-        self._memory_complete_after = start_position.status_number
 
     @property
     def user_id(self) -> str:
@@ -101,10 +99,6 @@ class PrivateView:
             and entry.event.author == self.user_id
             and entry.position.n > self._following_read_at.n
         )
-
-    def note_gap(self, gap_end: Position) -> None:
-        """Note that posts up to ``gap_end`` may not have been sent, so a later `delete` of them is not left out."""
-        self._memory_complete_after = max(self._memory_complete_after, gap_end.status_number)
 
     def is_outdated_by_gap(self, gap_end: Position) -> bool:
         """Return whether a gap up to ``gap_end`` may hide a follow or unfollow that ``following`` should contain."""
@@ -141,7 +135,7 @@ class PrivateView:
         if entry.kind in DELETION_KINDS and (
             shown or self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription)
         ):
-            self._remember(entry.subject_id or "")
+            self._sent.remember(entry.subject_id or "")
         if shown is not None and entry.kind == "notification":
             self._remember_notification(entry)
         return shown
@@ -171,25 +165,17 @@ class PrivateView:
     def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
         """Return whether to send a `delete` or `uncomment` to this stream.
 
-        Yes, if the stream was sent the removed status or comment, even if the user has unfollowed its author since. No,
-        if it was certainly not sent. If this is unknown: yes, if the filter matches it and the user could see it at
-        some time.
+        Yes, if the stream was sent the removed status or comment, even if the user has unfollowed its author since.
+        Otherwise, if the filter matches it and the user could see it at some time: a page may have shown it, also if it
+        became visible only after this stream had passed it.
         """
-        subject = entry.subject_id or ""
-        if subject in self._sent:
+        if (entry.subject_id or "") in self._sent:
             return entry.kind in subscription.kinds
-        may_be_remembered = int(subject or 0) > self._memory_complete_after
-        surely_unsent = may_be_remembered and CREATION_KINDS[entry.kind] in subscription.kinds
-        if surely_unsent or not self._may_match(entry, subscription):
+        if not self._may_match(entry, subscription):
             return False
         return self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription) is not None
 
     def _remember_notification(self, entry: Entry) -> None:
         for subject in (entry.shown_ids.status, entry.shown_ids.comment):
             if subject is not None:
-                self._remember(subject)
-
-    def _remember(self, subject: str) -> None:
-        forgotten = self._sent.remember(subject)
-        if forgotten is not None:
-            self._memory_complete_after = max(self._memory_complete_after, int(forgotten))
+                self._sent.remember(subject)

@@ -112,22 +112,23 @@ class SentMemory:
     def __contains__(self, subject: str) -> bool:
         return subject in self.subjects
 
-    def remember(self, subject: str) -> str | None:
-        """Remember a subject. Return the oldest one if it is forgotten for that. An ended memory changes no more."""
+    def remember(self, subject: str) -> None:
+        """Remember a subject, and forget the oldest one if there are too many. An ended memory changes no more."""
         subjects, before = self.subjects, len(self.subjects)
         subjects[subject] = None
         after = len(subjects)
         if before == after:
-            return None
+            return
         if before == 0:
             if self._is_ended:
                 subjects.clear()
-                return None
+                return
             self._index.begin(self)
         self._index.add(subject, self.number)
-        return self._forget_oldest() if after > MAX_REMEMBERED_SUBJECTS else None
+        if after > MAX_REMEMBERED_SUBJECTS:
+            self._forget_oldest()
 
-    def _forget_oldest(self) -> str:
+    def _forget_oldest(self) -> None:
         forgotten = next(iter(self.subjects))
         del self.subjects[forgotten]
         self._index.forget(forgotten)
@@ -136,7 +137,6 @@ class SentMemory:
             self._forgotten_count = 0
             self.subjects = dict.fromkeys(self.subjects)
             self._index.begin(self)
-        return forgotten
 
     def end(self) -> None:
         """Give the memory back: its stream has ended, or goes on with another view."""

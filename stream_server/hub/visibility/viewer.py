@@ -295,6 +295,13 @@ class Viewer:
         if other is None:
             return self.user_id in entry.audience_users
         end_ms = entry.position.ms
+        if entry.kind == "uncomment" and relation is self.following:  # then the comment's other user was open
+            closed = self._account_status.protected & entry.actors - {other, self.user_id}
+            if not all(self._was_related(self.following, uid, begin_ms, end_ms) for uid in closed):
+                end_ms = begin_ms  # is protected now: only who could read the comment at first surely did
+        return self._was_related(relation, other, begin_ms, end_ms)
+
+    def _was_related(self, relation: dict[str, int], other: str, begin_ms: int, end_ms: int) -> bool:
         return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
 
     def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:

@@ -148,7 +148,8 @@ class ViewerCache:
         if entry.kind in RELATION_KINDS | GROUP_KINDS:
             user_ids = entry.event.user_ids if entry.kind in RELATION_KINDS else {entry.event.author or ""}
             return [viewer for user_id in user_ids if (viewer := self._viewers.get(user_id)) is not None]
-        if entry.kind != "protect":
-            return []
-        owner = entry.event.author or ""
+        return self.readers_of(entry.event.author or "") if entry.kind == "protect" else []
+
+    def readers_of(self, owner: str) -> list[Viewer]:
+        """Return the viewers of ``owner`` and of those who follow ``owner``, or did so."""
         return [viewer for viewer in list(self._viewers.values()) if viewer.is_or_was_reader(owner)]

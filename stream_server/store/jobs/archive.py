@@ -35,7 +35,7 @@ class StatusArchive:
     """
 
     def __init__(self, folder: str) -> None:
-        self.folder = Path(folder).expanduser()
+        self.folder = Path(folder)
         self._day = ""
         self._file: BinaryIO | None = None
         self._end = 0

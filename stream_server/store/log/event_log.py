@@ -77,6 +77,7 @@ class LogLookup(NamedTuple):
         entry: The entry with the requested id, or None if the log has no such entry.
         previous: Position of the newest entry before the requested id, or None.
         rollback_start: Position before the lost entries, if a recorded rollback lost the requested id. Otherwise None.
+        has_lost_front: Whether the requested id lies before ``floor``, and entries were removed there.
     """
 
     head: Position
@@ -84,6 +85,7 @@ class LogLookup(NamedTuple):
     entry: Entry | None
     previous: Position | None
     rollback_start: Position | None = None
+    has_lost_front: bool = False
 
     @property
     def resume_position(self) -> Position | None:
@@ -94,6 +96,20 @@ class LogLookup(NamedTuple):
         if self.rollback_start is None or self.floor is None or self.rollback_start.n + 1 < self.floor.n:
             return None
         return self.rollback_start
+
+    def has_all_after(self, position: Position) -> bool:
+        """Whether the log still has every entry that was written after the looked-up ``position``.
+
+        It has them if it has the entry at ``position``, because only its oldest entries are ever removed. It has them
+        after `LOG_START` if none was ever removed. Then a number without an entry is no loss: nothing had it.
+        """
+        if self.entry is not None:
+            return self.entry.position == position
+        return position == LOG_START and not self.has_lost_front
+
+    def is_below_floor(self, position: Position) -> bool:
+        """Whether the log has no entry at the looked-up ``position`` or before it."""
+        return self.floor is None or position[:2] < self.floor[:2]
 
     def was_trimmed(self, entry_position: Position) -> bool:
         """Whether the looked-up entry is missing because the log's front was trimmed. If not, a rollback lost it."""
@@ -206,7 +222,7 @@ class EventLog:
     async def _look_up(self, ms: int, seq: int) -> tuple[bytes, LogLookup]:
         """Look up an id on the log. Also return Redis' INFO text, which shows whether Redis was restarted."""
         ids = (f"{ms}-{seq}", Position(ms, seq, 0).status_number)
-        head, floor, found, before, ranges, info = await self._scripts.call("log_look_up", keys.META, *ids)
+        head, floor, found, before, ranges, info, lost = await self._scripts.call("log_look_up", keys.META, *ids)
         self.page_sizer.record_rows(found)
         neighbour = before or ([] if found else floor)
         if neighbour:
@@ -214,7 +230,8 @@ class EventLog:
         starts = (protocol.parse_cursor(lost_range.partition(b" ")[0]) for lost_range in ranges)
         survivor = min((start for start in starts if start[:2] < (ms, seq)), default=None)
         entry = _parse_row(found[0]) if found else None
-        return info, LogLookup(_parse_end(head) or LOG_START, _parse_end(floor), entry, _parse_end(before), survivor)
+        ends = _parse_end(head) or LOG_START, _parse_end(floor)
+        return info, LogLookup(*ends, entry, _parse_end(before), survivor, has_lost_front=bool(lost))
 
     async def position_before_posts(self, post_count: int, up_to: Position) -> Position:
         """Return the position from which a client gets the newest ``post_count`` public posts up to ``up_to``.
@@ -280,13 +297,15 @@ class EventLog:
         (times,) = await self._redis.execute(("ZMSCORE", keys.key_for("expired"), *ids))
         return {subject for subject, left_ms in zip(ids, times, strict=True) if left_ms is not None}
 
-    async def subscribe(self) -> Subscription:
-        """Subscribe to all kinds of log entries and to questions about streams. Return when Redis has confirmed it.
+    async def subscribe(self, on_question: Callable[[bytes], None]) -> Subscription:
+        """Subscribe to all kinds of log entries. Return when Redis has confirmed it.
+
+        ``on_question`` takes the questions about streams at once, also while entries wait: no log repeats them.
 
         The messages are those of entries that are written from now on. The caller must read older entries from the log,
         and close the subscription. Raises `Unavailable` if Redis does not answer.
         """
-        return await self.replica_router.current.subscribe((*CHANNELS, ASK_CHANNEL))
+        return await self.replica_router.current.subscribe(CHANNELS, {ASK_CHANNEL: on_question})
 
 
 async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -> set[str]:

@@ -38,6 +38,15 @@ class RetentionLimits(NamedTuple):
     max_bytes: int
 
 
+def bound_log(max_bytes: int, memory: int) -> int:
+    """Return most bytes of the log: ``max_bytes``, or the log's share of Redis' ``memory`` if that is less.
+
+    0 stands for no limit, and for an unknown memory.
+    """
+    share = memory // MEMORY_SHARE
+    return min(max_bytes, share) if max_bytes and share else max_bytes or share
+
+
 class LogSize(NamedTuple):
     """The size of the log after a trim.
 
@@ -79,8 +88,7 @@ class Retention:
             memory = (await self._state.read()).limit_bytes
         except InternalError:  # a Redis that forbids INFO
             return max_bytes
-        share = memory // MEMORY_SHARE
-        return min(max_bytes, share) if max_bytes and share else max_bytes or share
+        return bound_log(max_bytes, memory)
 
     async def _trim_to_bytes(self, max_bytes: int, size: LogSize) -> LogSize:
         """Trim until the log has at most ``max_bytes``. Measure it after each step, because entries differ in size."""

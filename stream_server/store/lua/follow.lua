@@ -82,11 +82,11 @@ function write.follow(source_id, target_id, list_id)
     position, now = append_request_entry('request', source, target, ms, seq, n)
     set_member(KEY.asks .. target_id, source_id, now)
     set_member(KEY.asked .. source_id, target_id, now)
-    notify(target_id, 'request', source, '', '', ms, seq, n)
+    notify(source, {{who = target_id, kind = 'request', subject = '', about = ''}}, ms, seq, n)
   elseif not following and not asking then
     position, fence, ms, seq, n = change_follow('follow', true, source, target, ms, seq, n)
     if requested then clear_follow_request(source, target) end
-    notify(target_id, 'follow', source, '', '', ms, seq, n)
+    notify(source, {{who = target_id, kind = 'follow', subject = '', about = ''}}, ms, seq, n)
   end
   if list then position, list_fence = change_list_too('list_add', list, target, position) end
   return keep_reply(position .. (asking and ' requested' or ''), fence, list_fence,
@@ -118,7 +118,7 @@ function write.follow_request_answer(source_id, target_id, answer)
   if answer == 'refuse' then return keep_reply(remove_follow_request(target, source, next_position()), '', {}) end
   local position, fence, ms, seq, n = change_follow('follow', true, target, source, next_position())
   clear_follow_request(target, source)
-  notify(target_id, 'approve', source, '', '', ms, seq, n)
+  notify(source, {{who = target_id, kind = 'approve', subject = '', about = ''}}, ms, seq, n)
   return keep_reply(position, fence, newest_statuses(source_id))
 end
 

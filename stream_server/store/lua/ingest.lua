@@ -12,7 +12,7 @@ end
 -- The reply to a line that came before, which changes nothing now; or nil.
 local function earlier_line()
   local kept = kept_line()
-  return kept and not FINGERPRINT:find(',', 1, true) and '1\n' .. kept or nil
+  return kept and not FINGERPRINT:find(',', 1, true) and REPEATED_REPLY .. '\n' .. kept or nil
 end
 
 -- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil or false.
@@ -41,7 +41,7 @@ local function keep_ingested(reply, ...)
   for at = 1, #more do
     if type(more[at]) == 'table' then more[at] = table.concat(more[at], ' ') end
   end
-  return '0\n' .. table.concat({reply, unpack(more)}, '\n')
+  return to_text(appended) .. '\n' .. table.concat({reply, unpack(more)}, '\n')
 end
 
 -- Keeps the reply of a line that found the state as it wants it, about the user `id`. The reply has the earlier position
@@ -86,7 +86,7 @@ function line.ingest_follow(foreign_source, foreign_target)
   if not has_requested(source, target) and follows_too_many(source) then refuse('TOO_MANY following target') end
   local position, fence, ms, seq, n = change_follow('follow', false, source, target, next_position())
   clear_follow_request(source, target)
-  notify(target.id, 'follow', source, '', '', ms, seq, n)
+  notify(source, {{who = target.id, kind = 'follow', subject = '', about = ''}}, ms, seq, n)
   return keep_ingested(position .. ' ' .. target.id, source.id, fence, newest_statuses(target.id))
 end
 
@@ -161,10 +161,12 @@ function line.ingest_user(foreign_id, login)
   local who = {id = id, login = login, followers = '0', following = '0', posts = '0', signup = to_iso8601(ms)}
   fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest}, 5)
   local position
-  store_pair(ms, seq)
-  if who.protected then -- streams learn from an entry who is protected
-    position = append_user_entry('protect', who, following_position(ms, seq, n))
+  if who.protected then -- streams learn from an entry who is protected; the user's own id has none, so no number
+    local entry_ms, entry_seq = pair_after(ms, seq)
+    position = append_user_entry('protect', who, entry_ms, entry_seq, n)
     redis.call('SADD', KEY.protected, id)
+  else
+    store_pair(ms, seq)
   end
   redis.call('HSET', FOREIGN_USERS, foreign_id, id)
   store_user(id, login, who.card, ms)

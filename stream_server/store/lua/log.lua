@@ -35,8 +35,8 @@ local function next_position()
   return ms, seq, tonumber(last[3] or '0') + 1, last[4]
 end
 
--- The position of one more entry in the same step; append_entry stores it. The step has one time, so the clock is not
--- read again.
+-- The position of one more entry in the same step, after that of an entry which the step has appended: a number without
+-- an entry would look like a loss. append_entry stores it. The step has one time, so the clock is not read again.
 local function following_position(ms, seq, n)
   ms, seq = pair_after(ms, seq)
   return ms, seq, n + 1
@@ -90,6 +90,7 @@ local function append_entry(kind, audience, body, ms, seq, n)
   local id = ms_text .. '-' .. seq_text
   local position = id .. ' ' .. n_text
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
+  appended = appended + #position + #kind + #audience + #body
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   if n == 1 then store_pair(ms, seq) end
   publish(position, kind, audience, body)
@@ -139,7 +140,8 @@ end
 -- canary calls this often, and bodies may hold megabytes. `since` is the same id as a status id, to find rollbacks that
 -- were recorded after it.
 -- Reply: head and floor (last and first entry), each as `<id> <n>` and its size in bytes (empty if the log is empty);
--- the row with the id, if it exists; the newest entry before it; the recorded rollbacks; the section `server` of INFO.
+-- the row with the id, if it exists; the newest entry before it; the recorded rollbacks; the section `server` of INFO;
+-- 1 if the id lies before the floor, and entries were removed there.
 function run.log_look_up(place, since)
   -- As events.make_entry has it.
   local function is_log_entry(fields)
@@ -163,13 +165,23 @@ function run.log_look_up(place, since)
     return {}
   end
 
+  -- Whether entries were removed before the floor. Their number tells, but XINFO has the bodies of both ends, too.
+  local function has_lost_entries()
+    if redis.call('EXISTS', KEY.log) == 0 then return 0 end
+    local info, counts = redis.call('XINFO', 'STREAM', KEY.log), {}
+    for at = 1, #info, 2 do counts[info[at]] = info[at + 1] end
+    return counts['entries-added'] == counts.length and 0 or 1
+  end
+
   local upper_bound = place == '0-0' and place or '(' .. place -- Redis refuses to go below 0-0
   -- If nothing is before the place, XREVRANGE would walk through the whole log. XRANGE ends at the first entry.
   local has_before = redis.call('XRANGE', KEY.log, '-', upper_bound, 'COUNT', 1)[1]
+  local found, floor = redis.call('XRANGE', KEY.log, place, place), first_entry('XRANGE', '-', '+')
+  local is_below = not has_before and not found[1]
   return {
-    first_entry('XREVRANGE', '+', '-'), first_entry('XRANGE', '-', '+'), redis.call('XRANGE', KEY.log, place, place),
+    first_entry('XREVRANGE', '+', '-'), floor, found,
     has_before and first_entry('XREVRANGE', upper_bound, '-') or {}, redis.call('ZRANGEBYSCORE', KEY.rollbacks, '(' .. since, '+inf'),
-    redis.call('INFO', 'server'),
+    redis.call('INFO', 'server'), is_below and has_lost_entries() or 0,
   }
 end
 

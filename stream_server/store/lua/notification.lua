@@ -1,20 +1,41 @@
 -- Notifications: a sorted set of `<kind>:<source>:<subject>`, so a repetition is found and an undo can remove it. The
 -- subject is the id of a status, of a comment (`c<id>` if the comment mentions the receiver), or empty.
 
--- Notifies a receiver of what the source (a row) did. `more` is the subject (status, comment) as JSON members, each after
--- a comma, or ''. Returns the position of the step's last entry, which advances if a notification was made. The caller has
--- checked that the receiver may see it.
-local function notify(receiver, kind, source, subject, more, ms, seq, n)
-  local name = kind .. ':' .. source.id .. ':' .. subject
-  if receiver == source.id or not wants_notifications_from(receiver, source) then return ms, seq, n end
+-- Most users whom one text mentions. The mentions of further users get no id, and notify nobody.
+local MAX_MENTIONED = 50
+
+-- Whether a user is to be notified, who has no such notification yet: `one` is as for notify.
+local function is_notified(source, one)
+  return one.who ~= source.id and wants_notifications_from(one.who, source)
+    and not redis.call('ZSCORE', KEY.notices .. one.who, one.name)
+end
+
+-- Notifies users of what the source (a row) did, by one entry for all who get the same notification. So the text stands
+-- once for all whom it mentions, and a server of an earlier version understands each entry. `receivers` is a list of
+-- {who, kind, subject, about}: `about` has the subject (status, comment) as JSON members, each after a comma, or ''. It
+-- differs only in the original of the status, which some do not see. The caller has checked that the receivers may see
+-- it. The entry has one id, so the notifications have one.
+local function notify(source, receivers, ms, seq, n)
   local next_ms, next_seq, next_n = following_position(ms, seq, n)
-  local id = make_id(next_ms, next_seq)
-  if redis.call('ZADD', KEY.notices .. receiver, 'NX', id, name) == 0 then return ms, seq, n end
-  append_entry('notification', 'users:' .. receiver, '{"wire":{"notification":{"id":"' .. id .. '","kind":"' .. kind
-    .. '","source":' .. user_json(source) .. more .. ',"posted":"' .. to_iso8601(next_ms) .. '","read":false}}}',
-    next_ms, next_seq, next_n)
-  redis.call('ZREMRANGEBYRANK', KEY.notices .. receiver, 0, -(TIMELINE_MAX + 1))
-  return next_ms, next_seq, next_n
+  local id, told, ids, later = make_id(next_ms, next_seq), {}, {}, {}
+  for _, one in ipairs(receivers) do
+    one.name = one.kind .. ':' .. source.id .. ':' .. one.subject
+    if is_notified(source, one) then
+      local is_same = not told[1] or (one.kind == told[1].kind and one.about == told[1].about)
+      local among = is_same and told or later
+      among[#among + 1] = one
+    end
+  end
+  if #told == 0 then return ms, seq, n end
+  for at, one in ipairs(told) do
+    ids[at] = one.who
+    redis.call('ZADD', KEY.notices .. one.who, id, one.name)
+    redis.call('ZREMRANGEBYRANK', KEY.notices .. one.who, 0, -(TIMELINE_MAX + 1))
+  end
+  append_entry('notification', 'users:' .. table.concat(ids, ','), '{"wire":{"notification":{"id":"' .. id .. '","kind":"'
+    .. told[1].kind .. '","source":' .. user_json(source) .. told[1].about .. ',"posted":"' .. to_iso8601(next_ms)
+    .. '","read":false}}}', next_ms, next_seq, next_n)
+  return notify(source, later, next_ms, next_seq, next_n)
 end
 
 -- Removes a notification whose cause was undone.
@@ -23,19 +44,21 @@ local function withdraw_notification(receiver, kind, source_id, subject)
 end
 
 -- Finds the users whom a text mentions. A user whom the author may not see is not found, because the id would reveal
--- them. ARGV[at] is the number of mentions. Behind it stand their logins in lower case, then the JSON of the text's
--- entities in one piece more than there are mentions. Returns the JSON with the ids between the pieces, and the ids
--- without repetition.
+-- them, and so is none after MAX_MENTIONED others. ARGV[at] is the number of mentions. Behind it stand their logins in lower
+-- case, then the JSON of the text's entities in one piece more than there are mentions. Returns the JSON with the ids
+-- between the pieces, and the ids without repetition.
 local function resolve_mentions(author, at)
   local most = tonumber(ARGV[at])
   if most == 0 then return ARGV[at + 1], {} end
   local pieces, ids, known = {ARGV[at + most + 1]}, {}, {}
   for i = 1, most do
     local id = redis.call('HGET', KEY.logins, ARGV[at + i])
-    if id and not can_see_user(author, id) then id = nil end
     if id and not known[id] then
-      known[id] = true
-      ids[#ids + 1] = id
+      if #ids < MAX_MENTIONED and can_see_user(author, id) then
+        known[id], ids[#ids + 1] = true, id
+      else
+        id = nil
+      end
     end
     pieces[i + 1] = (id and ',"id":"' .. id .. '"' or '') .. ARGV[at + most + 1 + i]
   end

@@ -33,7 +33,7 @@ function write.like(uid, id)
   set_member(KEY.liked .. uid, id, now)
   redis.call('HINCRBY', KEY.status .. id, 'likes', 1)
   local about = visible_status_json(row.uid, row, VISIBLE)
-  if about then notify(row.uid, 'like', actor, id, ',"status":' .. about, ms, seq, n) end
+  if about then notify(actor, {{who = row.uid, kind = 'like', subject = id, about = ',"status":' .. about}}, ms, seq, n) end
   return keep_reply(position .. ' ' .. row.likes)
 end
 
@@ -91,17 +91,20 @@ function write.comment_create(uid, status, json)
   redis.call('ZADD', KEY.comments .. status, id, id)
   redis.call('HINCRBY', KEY.status .. status, 'comments', 1)
 
-  -- Notifies each user once, if the user may see the comment. The status is included even if the receiver mutes its
+  -- Each user is notified once, if the user may see the comment. The status is included even if the receiver mutes its
   -- author, because the notification is about the commenter.
-  local function notify_if_visible(who, kind, subject)
+  local receivers = {}
+  local function add_if_visible(who, kind, subject)
     local about = status_visibility(who, uid, row.group, actor) == VISIBLE and visible_status_json(who, row, ON_REQUEST)
     if not about then return end
-    ms, seq, n = notify(who, kind, actor, subject, ',"status":' .. about .. ',"comment":' .. json, ms, seq, n)
+    about = ',"status":' .. about .. ',"comment":' .. json
+    receivers[#receivers + 1] = {who = who, kind = kind, subject = subject, about = about}
   end
-  notify_if_visible(row.uid, 'comment', id)
+  add_if_visible(row.uid, 'comment', id)
   for _, who in ipairs(mentioned) do
-    if who ~= row.uid then notify_if_visible(who, 'mention', 'c' .. id) end
+    if who ~= row.uid then add_if_visible(who, 'mention', 'c' .. id) end
   end
+  notify(actor, receivers, ms, seq, n)
   return keep_reply(position, json)
 end
 
@@ -120,7 +123,8 @@ function deed.comment_delete(uid, id)
   with_counter_changed(row, 'comments', -1)
   local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. author .. '","status":"' .. row.id
     .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. kept[3] .. '}}'
-  local position, now = append_entry('uncomment', removal_audience(kept[5], id), body, next_position())
+  local position, now = append_entry('uncomment', removal_audience(kept[5], id, author, row.uid), body,
+    next_position())
   redis.call('DEL', KEY.comment .. id)
   redis.call('ZREM', KEY.comments .. row.id, id)
   -- The time tells the expiry of statuses that an entry of the log shows this status.

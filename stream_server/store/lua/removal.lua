@@ -103,7 +103,7 @@ local function remove_status(append, in_step, row, ms, seq, n, has_sleepers)
   local body = '{"wire":{"status":{"id":"' .. id .. '",' .. foreign_id .. '"uid":"' .. uid
     .. '","deleted":true}},"facts":{"status":' .. row.head .. (kept[5] and ',"original":' .. kept[5] or '')
     .. ',"likes":0,"comments":0,"reposts":0},' .. kept_facts_json(row, kept[6]) .. '}}'
-  local position = append('delete', removal_audience(kept[7], id), body, ms, seq, n)
+  local position = append('delete', removal_audience(kept[7], id, uid, uid), body, ms, seq, n)
   redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
   local people, lists, asleep = {}, {}, {}
   if row.group == '' then people, lists, asleep = first_readers(uid, has_sleepers) end
@@ -129,7 +129,7 @@ function claim.status_delete(uid, id)
   if not row or row.uid ~= uid and not find_visible_status(uid, id) then refuse('NOT_FOUND status') end
   if row.uid ~= uid then refuse('NOT_YOURS status') end
   local position, fence, people, lists, asleep = remove_status(claim_entry, true, row, next_position())
-  return {0, position, fence, people, lists, asleep}
+  return {appended, position, fence, people, lists, asleep}
 end
 
 -- Removes statuses because of their age. This makes no entry on the log. A status stays if it has changed since it was

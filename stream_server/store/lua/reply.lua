@@ -1,7 +1,8 @@
 -- Replies of writes, and how a repeated request gets the reply of the first one.
--- The reply of a write is 0, a short value that Redis keeps for a while, and values for the first call only. A repeated
--- request gets 1 and the kept value. A refusal is an error `REFUSED <WORD> <noun> [<parameter>]`, of which
--- store/redis/refusals.py makes the API's errors.
+-- The reply of a write is the number of bytes that it appended to the log, a short value that Redis keeps for a while, and
+-- values for the first call only. A repeated request gets REPEATED_REPLY and the kept value. A refusal is an error
+-- `REFUSED <WORD> <noun> [<parameter>]`, of which store/redis/refusals.py makes the API's errors. The user is charged for
+-- the bytes, so each call counts them in `appended`, the only variable that the functions of a script share.
 local REQUEST_KEY = KEYS[1]
 local FINGERPRINT = ARGV[1]
 local KEEP_REPLY_MS = ARGV[2]
@@ -18,7 +19,7 @@ local function earlier_reply()
   if not kept then return nil end
   local fingerprint, answer = kept:match('^(%S+) (.*)$')
   if fingerprint ~= FINGERPRINT then refuse('DUPLICATE Idempotency-Key') end
-  return {1, answer}
+  return {REPEATED_REPLY, answer}
 end
 
 -- Keeps the value and returns the reply. A value that begins with `unchanged` is not kept: such a write has changed
@@ -28,7 +29,7 @@ local function keep_reply(value, ...)
   if value:sub(1, 9) ~= 'unchanged' then
     redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS)
   end
-  return {0, value, ...}
+  return {appended, value, ...}
 end
 
 -- Claims a client's idempotency key for a batch of writes, before any part of the batch runs. Each part has a key of its

@@ -1,6 +1,7 @@
 -- Saved filter rules of users.
 local MAX_RULES = 1000
 local MAX_RULE_BYTES = 262144
+local MAX_REMOVED_BYTES = 524288
 
 -- Saves filter rules of a user. A rule with the same text and tag as a stored rule is a duplicate. `all_or_nothing` and
 -- `dry_run` are '1' or '0'. ARGV has from 6 on each rule's text and tag as JSON members.
@@ -43,17 +44,41 @@ function deed.saved_rules_add(uid, all_or_nothing, dry_run)
   return keep_reply(position, outcome_words)
 end
 
+-- Keeps removed rules for streams that begin before the removal: those whose removal is on the log, if they have at most
+-- MAX_REMOVED_BYTES. `number` is the id made at the removal, `cursor` its position. A member without an id says that all
+-- rules are forgotten that were removed up to its cursor.
+local function keep_removed(uid, rows, number, cursor)
+  local key, bytes = KEY.removed_rules .. uid, 0
+  for _, row in ipairs(rows) do
+    redis.call('ZADD', key, number, row:match('^(.*),"created":"[^"]*"}$') .. ',"removed":"' .. cursor .. '"}')
+  end
+  local ms, seq = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^(%d+)-(%d+)$')
+  local floor = tonumber(make_id(ms, seq))
+  local kept = redis.call('ZREVRANGE', key, 0, -1, 'WITHSCORES')
+  for i = 1, #kept, 2 do
+    bytes = bytes + #kept[i]
+    if bytes > MAX_REMOVED_BYTES or tonumber(kept[i + 1]) < floor then
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', kept[i + 1])
+      redis.call('ZADD', key, kept[i + 1], '{"id":"","rule":"",' .. kept[i]:match('"removed":"[^"]*"}$'))
+      return
+    end
+  end
+end
+
 -- Removes saved filter rules of a user. `dry_run` is '1' or '0', ARGV has from 5 on ids. Reply: position or `unchanged`; the
 -- ids that exist.
 function deed.saved_rules_remove(uid, dry_run)
-  local key, ids = KEY.rules .. uid, {}
+  local key, ids, rows = KEY.rules .. uid, {}, {}
   for i = 5, #ARGV do
-    if redis.call('HEXISTS', key, ARGV[i]) == 1 then ids[#ids + 1] = ARGV[i] end
+    local row = redis.call('HGET', key, ARGV[i])
+    if row then ids[#ids + 1], rows[#rows + 1] = ARGV[i], row end
   end
   local found_ids = table.concat(ids, ' ')
   if #ids == 0 or dry_run == '1' then return keep_reply('unchanged', found_ids) end
+  local ms, seq, n = next_position()
   local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '","added":[],"removed":["'
-    .. table.concat(ids, '","') .. '"]}}', next_position())
+    .. table.concat(ids, '","') .. '"]}}', ms, seq, n)
   redis.call('HDEL', key, unpack(ids))
+  keep_removed(uid, rows, make_id(ms, seq), (position:gsub(' ', '.')))
   return keep_reply(position, found_ids)
 end

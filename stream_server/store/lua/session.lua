@@ -58,9 +58,9 @@ end
 -- comma-joined, and empty for those of a log-in.
 function deed.session_refresh(uid, id, family, token, next_token, ttl_ms)
   local row = redis.call('HGET', KEY.sessions .. uid, id)
-  if not row then return {0, 'unknown'} end
+  if not row then return {appended, 'unknown'} end
   local created, expires, its_family, its_token, agent = row:match('^(%d+) %d+ (%d+) (%x+) (%x+) (.*)$')
-  if its_family ~= family or tonumber(expires) <= now_ms() then return {0, 'unknown'} end
+  if its_family ~= family or tonumber(expires) <= now_ms() then return {appended, 'unknown'} end
   if its_token ~= token then
     end_sessions(uid, {id}, nil, next_position())
     return keep_reply('reused')

@@ -70,7 +70,8 @@ end
 local function visible_status_json(viewer, row, least, who)
   if status_visibility(viewer, row.uid, row.group, who) < least then return nil end
   if not row.origin then return embedded_json(row) end
-  local original, shown = find_status(row.origin), 'null'
+  row.original = row.original or find_status(row.origin) -- once for all viewers of the row
+  local original, shown = row.original, 'null'
   if original and status_visibility(viewer, original.uid, original.group) >= least then
     shown = embedded_json(original)
   elseif original and row.wordless then
@@ -202,18 +203,21 @@ local function add_to_sets(id, answered, original, group, mentioned)
   end
 end
 
--- Tells the author of the original, the author of the answered status and the mentioned users of a new status, each once
--- and if the user may see it.
+-- Tells the author of the original, the author of the answered status and the mentioned users of a new status, each if the
+-- user may see it. An answer replaces a mention.
 local function notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
-  local function notify_one(who, kind)
+  local receivers = {}
+  local function add_if_visible(who, kind)
     local about = visible_status_json(who, row, VISIBLE, actor)
-    if about then ms, seq, n = notify(who, kind, actor, row.id, ',"status":' .. about, ms, seq, n) end
+    if not about then return end
+    receivers[#receivers + 1] = {who = who, kind = kind, subject = row.id, about = ',"status":' .. about}
   end
-  if original then notify_one(original.uid, row.wordless and 'repost' or 'quote') end
-  if answered then notify_one(answered.uid, 'reply') end
+  if original then add_if_visible(original.uid, row.wordless and 'repost' or 'quote') end
+  if answered then add_if_visible(answered.uid, 'reply') end
   for _, who in ipairs(mentioned) do
-    if not (answered and answered.uid == who) then notify_one(who, 'mention') end
+    if not (answered and answered.uid == who) then add_if_visible(who, 'mention') end
   end
+  notify(actor, receivers, ms, seq, n)
 end
 
 -- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
@@ -243,8 +247,8 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
   if refers then
     add_to_sets(id, answered, original, group, mentioned)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
-    local row = {id = id, uid = uid, group = group, origin = original and original.id, wordless = message == '""',
-      likes = '0', comments = '0', reposts = '0', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}
+    local row = {id = id, uid = uid, group = group, origin = original and original.id, original = original,
+      wordless = message == '""', likes = '0', comments = '0', reposts = '0', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}
     notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
   end
   return position, status, id, fence, people, lists, asleep
@@ -256,7 +260,7 @@ end
 function claim.status_post(uid, message, lang, place, attachments, tags, second_ms, second, entities)
   local position, _, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true,
     require_active_user(uid), nil, '', message, lang, place, attachments, tags, entities, '', '', second_ms, second)
-  return {0, position, status, fence, people, lists, asleep}
+  return {appended, position, status, fence, people, lists, asleep}
 end
 
 -- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
@@ -267,5 +271,5 @@ function claim.status_refer(uid, in_reply_to, origin, group, message, lang, plac
     foreign_ms, second_ms, second)
   local position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to, origin, group,
     message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
-  return {0, position, status, fence, people, lists, asleep}
+  return {appended, position, status, fence, people, lists, asleep}
 end

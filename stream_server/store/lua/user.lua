@@ -1,6 +1,8 @@
 -- Users: their rows, sign-up, profiles, suspensions, and what ended between them.
 -- How many ended follows and memberships of a user are known.
 local MAX_ENDED = 200
+-- How many bytes of open_times are kept of a user: 40 times or more.
+local MAX_OPEN_TIMES_BYTES = 1400
 
 -- A user, or nil. All values are text. It is read anew each time, because counters change within a step.
 local function find_user(uid)
@@ -45,15 +47,39 @@ local function is_protected(uid)
   return redis.call('HGET', KEY.user .. uid, 'protected') == '1'
 end
 
--- The audience of the entry that removes a status or comment. It is that of the entry that it removes, or everybody if
--- everybody could read what goes, because a protection has ended since.
-local function removal_audience(audience, id)
-  local to, owner, other = audience:match('^(%a+):(%d+),?(%d*)$')
-  if to == 'users' then return (is_protected(owner) or is_protected(other)) and audience or PUBLIC end
-  if to ~= 'followers' then return audience end
-  local kept = redis.call('HMGET', KEY.user .. owner, 'protected', 'opened')
-  local has_opened = kept[1] ~= '1' or (kept[2] and tonumber(kept[2]) > tonumber(id))
-  return has_opened and PUBLIC or audience
+-- The times without protection of a user: `<from>-<to>`, as ids made then, with blanks between. The last has no end while
+-- it lasts. Of many, the oldest are forgotten. Nothing is stored of a user whose protection never changed.
+local function open_times(uid)
+  return redis.call('HGET', KEY.user .. uid, 'open_times') or is_protected(uid) and '' or '0'
+end
+
+-- Begins or ends such a time of a user, at the entry whose id would be `id`. Call it before store_profile.
+local function store_open_time(uid, id, is_end)
+  local times = open_times(uid)
+  times = is_end and times .. '-' .. id or times == '' and id or times .. ' ' .. id
+  if #times > MAX_OPEN_TIMES_BYTES then times = times:match(' (.*)$') end
+  redis.call('HSET', KEY.user .. uid, 'open_times', times)
+end
+
+-- Whether there was a moment after the id `after` at which neither user was protected. Both may be the same user.
+local function were_open(one, other, after)
+  if not is_protected(one) and not is_protected(other) then return true end
+  for from, to in open_times(one):gmatch('(%d+)%-?(%d*)') do
+    for other_from, other_to in open_times(other):gmatch('(%d+)%-?(%d*)') do
+      local last = math.min(tonumber(to) or math.huge, tonumber(other_to) or math.huge)
+      if math.max(tonumber(from), tonumber(other_from), tonumber(after)) < last then return true end
+    end
+  end
+  return false
+end
+
+-- The audience of the entry that removes a status or comment of `author`. It is that of the entry that it removes, or
+-- everybody if everybody could read what goes, because the protection under which it was written ended for some time since.
+-- `other` is the author of the status under which the comment stands: it is read by those who may see both.
+local function removal_audience(audience, id, author, other)
+  local to = audience:match('^%a+')
+  if to ~= 'followers' and to ~= 'users' then return audience end
+  return were_open(author, other, id) and PUBLIC or audience
 end
 
 -- Forgets what ended first of a user's follows and memberships.
@@ -188,7 +214,7 @@ local function change_profile(who, at, rest)
     local ms, seq, n = next_position()
     position = append_user_entry(who.protected and 'protect' or 'unprotect', who, ms, seq, n)
     redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, who.id)
-    if not who.protected then redis.call('HSET', KEY.user .. who.id, 'opened', make_id(ms, seq)) end
+    store_open_time(who.id, make_id(ms, seq), who.protected)
   end
   if table.concat(values, ',', 1, 5) .. values[7] ~= before then
     position = append_user_entry('user_update', who, next_position())

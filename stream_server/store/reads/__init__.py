@@ -10,8 +10,11 @@ What a read promises, said here only (`tests/stream_server/store/test_reads.py` 
   has run a write when it is answered, and a read never goes to a replica, but to the primary of the core and of each
   derived key. Home and list timelines are the exception: those that a write leaves to a job get it later.
 - **It shows no text that the viewer may not see.** The facts are read after the text, and all facts about one text are
-  of one moment: they stand in ``MULTI`` (`RedisClient.execute_at_once`). So a page that runs beside a block, a mute, a
-  protection or a suspension is, text by text, as if it had been read before or after it.
+  of one moment: they stand in ``MULTI`` (`RedisClient.execute_at_once`). With them stands the question whether the text
+  still exists, or one that was deleted while its author blocked the viewer could be shown after the block. So a page
+  that runs beside a block, a mute, a protection, a suspension or a delete is, text by text, as if it had been read
+  before or after it (`tests/stream_server/store/test_moments.py`). Cards of users and names of lists and groups are of
+  the moment when they were read.
 - **The rows of a page may be of different moments** of the same few milliseconds. Each row is of one moment: its
   counters, its text and its author come in one command.
 - **A full Redis serves reads.** It refuses to queue commands in ``MULTI``, so they go without it. As long as it is

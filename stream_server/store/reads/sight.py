@@ -58,19 +58,24 @@ class Sight:
     Attributes:
         redis: The primary, which has all facts.
         viewer: Id of the viewer.
+        gone: Keys of the texts of the last call of :meth:`learn` that did not exist any more.
     """
 
     def __init__(self, redis: RedisClient, viewer: str) -> None:
         self.redis = redis
         self.viewer = viewer.encode()
+        self.gone: Collection[bytes] = ()
         self._relations: dict[bytes, int] = {}
         self._groups: dict[bytes, int] = {b"": 0}
 
-    async def learn(self, authors: Collection[bytes], grouped: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    async def learn(
+        self, authors: Collection[bytes], grouped: Iterable[tuple[bytes, bytes]] = (), texts: Collection[bytes] = ()
+    ) -> None:
         """Read the facts that decide about texts, all of one moment: their authors, and author and group in groups.
 
         Call it after the texts were read: facts of an earlier call are replaced, because a text may be newer than they
-        are. A reaction to a status counts as a text in the status's group.
+        are. A reaction to a status counts as a text in the status's group. ``texts`` are the different Redis keys of
+        what was read and may be deleted since. A text that is there together with the facts was there at their moment.
         """
         pairs = [*grouped]
         uids = [*dict.fromkeys((*authors, *(author for author, _ in pairs)))]
@@ -80,12 +85,21 @@ class Sight:
         commands: list[Command] = [*self._author_commands(uids)]
         for group in groups:
             commands += (("HGET", _GROUP + group, "kind"), ("ZSCORE", _JOINED + group, self.viewer))
-        replies = await self.redis.execute_at_once(*commands)
-        self._keep_relations(uids, replies)
         at = len(commands) - 2 * len(groups)
+        if texts:
+            first, *others = texts
+            commands.append(pack_set_read(b"EXISTS", first, pack_words(others), len(others)))
+        replies = await self.redis.execute_at_once(*commands)
+        self.gone = await self._find_gone(texts) if texts and replies.pop() < len(texts) else ()
+        self._keep_relations(uids, replies)
         for group, kind, member in zip(groups, replies[at::2], replies[at + 1 :: 2], strict=True):
             is_closed = kind is None or kind == b"private"  # a deleted group is closed to all
             self._groups[group] = is_closed * _PRIVATE_GROUP + (member is not None) * _MEMBER
+
+    async def _find_gone(self, texts: Collection[bytes]) -> set[bytes]:
+        """Return the keys that do not exist. Redis counted the existing ones; nearly always they are all there."""
+        replies = await self.redis.execute(*(("EXISTS", key) for key in texts))
+        return {key for key, exists in zip(texts, replies, strict=True) if not exists}
 
     def _author_commands(self, authors: Sequence[bytes]) -> Iterable[Command]:
         members, count = pack_words(authors), len(authors)

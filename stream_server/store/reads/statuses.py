@@ -142,6 +142,8 @@ def parse_row(status_id: bytes, values: Values) -> StatusRow | None:
     return StatusRow(status_id, text, author, likes, comments, reposts, origin, group)
 
 
+NO_TEXTS: Mapping[bytes, bytes] = {}
+
 Originals = Mapping[bytes, StatusRow | None]
 """The rows of reposted and quoted statuses by id, None for one that does not exist."""
 
@@ -153,12 +155,17 @@ async def read_originals(redis: RedisClient, rows: Iterable[StatusRow | None]) -
 
 
 async def learn(
-    sight: Sight, rows: Iterable[StatusRow | None], originals: Originals, authors: Iterable[bytes] = ()
-) -> None:
-    """Read the facts that decide about statuses and about what they repost or quote, and about further authors."""
-    texts = [row for row in (*rows, *originals.values()) if row is not None]
-    uids = {*authors, *(row.author for row in texts)}
-    await sight.learn(uids, [(row.author, row.group) for row in texts if row.group])
+    sight: Sight, rows: Iterable[StatusRow | None], originals: Originals, others: Mapping[bytes, bytes] = NO_TEXTS,
+    users: Iterable[bytes] = (),
+) -> None:  # fmt: skip
+    """Read the facts that decide about statuses and about what they repost or quote, about other texts and users.
+
+    ``others`` has the authors of these texts, by their Redis keys.
+    """
+    found = [row for row in (*rows, *originals.values()) if row is not None]
+    authors = {*users, *others.values(), *(row.author for row in found)}
+    texts = others.keys() | {_STATUS + row.id for row in found} if found else others
+    await sight.learn(authors, [(row.author, row.group) for row in found if row.group], texts)
 
 
 def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least: Visibility) -> bytes | None:
@@ -167,12 +174,12 @@ def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least:
     A repost or quote shows its original, null in the place of a hidden or deleted one. A plain repost shows nothing
     but its original, so it is hidden with it. Both texts must be known to ``sight``.
     """
-    if row is None or sight.of(row.author, row.group) < least:
+    if row is None or _STATUS + row.id in sight.gone or sight.of(row.author, row.group) < least:
         return None
     if not row.origin:
         return row.short_json()
     original = originals[row.origin]
-    if original is None:
+    if original is None or _STATUS + original.id in sight.gone:
         return row.short_json(b"null")
     if sight.of(original.author, original.group) >= least:
         return row.short_json(original.short_json())
@@ -188,15 +195,16 @@ async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[by
     found = await _read_values(sight.redis, ids)
     linked = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[0] and _LINKED in each[0]}
     originals = await read_originals(sight.redis, linked.values()) if linked else {}
-    await learn(sight, linked.values(), originals, [each[1] for each in found if each[1]])
-    seen = sight.authors_seen(least)
+    authors = {_STATUS + status_id: each[1] for status_id, each in zip(ids, found, strict=True) if each[1]}
+    await learn(sight, linked.values(), originals, authors)
+    seen, gone = sight.authors_seen(least), sight.gone
     return [
         shown_json(sight, linked[at], originals, least)
         if at in linked
         else _SHORT % (
             ids[at], author, text, ids[at] if text[-1] < _FIRST_OF_JSON else b"", b"", likes, comments, reposts
         )
-        if text and author in seen
+        if text and author in seen and (not gone or _STATUS + ids[at] not in gone)
         else None
         for at, (text, author, likes, comments, reposts) in enumerate(found)
     ]  # fmt: skip
@@ -218,11 +226,32 @@ async def judge(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[b
     ]
 
 
+class Found(NamedTuple):
+    """A status under which other texts stand, with what it reposts or quotes."""
+
+    row: StatusRow | None
+    originals: Originals
+
+    async def require(
+        self, sight: Sight, others: Mapping[bytes, bytes] = NO_TEXTS, users: Iterable[bytes] = ()
+    ) -> StatusRow:
+        """Read the facts about it, ``others`` and ``users``, see :func:`learn`, and return its row.
+
+        Raises NotFound if the viewer may not see it even on request.
+        """
+        await learn(sight, [self.row], self.originals, others, users)
+        if self.row is None or shown_json(sight, self.row, self.originals, Visibility.ON_REQUEST) is None:
+            raise not_found("status")
+        return self.row
+
+
+async def find(redis: RedisClient, status_id: bytes) -> Found:
+    """Return a status for whom it concerns, without asking whether it is visible."""
+    (row,) = await read_rows(redis, [status_id])
+    return Found(row, await read_originals(redis, [row]))
+
+
 async def require(sight: Sight, status_id: str) -> StatusRow:
     """Return the row of a status. Raises NotFound if the viewer may not see it even on request."""
-    rows = await read_rows(sight.redis, [status_id.encode()])
-    originals = await read_originals(sight.redis, rows)
-    await learn(sight, rows, originals)
-    if rows[0] is None or shown_json(sight, rows[0], originals, Visibility.ON_REQUEST) is None:
-        raise not_found("status")
-    return rows[0]
+    found = await find(sight.redis, status_id.encode())
+    return await found.require(sight)

@@ -44,10 +44,13 @@ class UserRow(NamedTuple):
             % (self.id, self.login, self.card, self.followers, self.following, self.posts, self.signup, since)
         )  # fmt: skip
 
-    def own_json(self) -> bytes:
-        """Return the user as JSON, with ``email`` (may be null). Send the result only to this user."""
+    def own_json(self, public_json: bytes | None = None) -> bytes:
+        """Return the user as JSON, with ``email`` (may be null). Send the result only to this user.
+
+        ``public_json`` is the public part as it was at an earlier time; None takes the present one.
+        """
         email = None if self.email is None else self.email.decode()
-        return self.public_json()[:-1] + b',"email":' + msgspec.json.encode(email) + b"}"
+        return (public_json or self.public_json())[:-1] + b',"email":' + msgspec.json.encode(email) + b"}"
 
 
 def time_text(ms: bytes | int) -> bytes:
@@ -76,12 +79,15 @@ async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = Fa
     ]
 
 
-async def read_own(redis: RedisClient, uid: str) -> bytes:
-    """Return a user as JSON with the e-mail address. Raises NotFound for an unknown user."""
+async def read_own(redis: RedisClient, uid: str, public_json: bytes | None = None) -> bytes:
+    """Return a user as JSON with the e-mail address. Raises NotFound for an unknown user.
+
+    ``public_json`` is the public part as it was at an earlier time; None takes the present one.
+    """
     (row,) = await redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
     if row[0] is None:
         raise NotFound("unknown user")
-    return UserRow(*row).own_json()
+    return UserRow(*row).own_json(public_json)
 
 
 def show_users(sight: Sight, *, all_users: bool = False) -> Show:

@@ -40,7 +40,7 @@ from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSen
 from stream_server.store.redis.protocol import EXEC, MULTI
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
 from stream_server.store.redis.sentinel import Sentinels
-from stream_server.store.redis.subscription import Subscription
+from stream_server.store.redis.subscription import Asides, Subscription
 
 SAME_OWNER_PAUSE_SECONDS = 0.05
 """Pause in seconds before a command goes again to the node that refused it, because the others still name that node."""
@@ -288,19 +288,23 @@ class RedisClient:
                     return await call.future
                 except NotSent:
                     continue
+                except (NoReply, asyncio.CancelledError):
+                    if not call.packed and (budget := timeout_budget.CURRENT.get()) is not None:
+                        budget.is_unread = True  # the connection has written the commands
+                    raise
         except (RedisError, OSError, TimeoutError) as error:
             raise unavailable_error(error) from error
         raise unavailable_error()
 
-    async def subscribe(self, channels: Sequence[str]) -> Subscription:
-        """Subscribe to channels on a new connection. Redis has confirmed all subscriptions when this returns.
+    async def subscribe(self, channels: Sequence[str], asides: Asides) -> Subscription:
+        """Subscribe to channels and those aside on a new connection. Redis has confirmed all when this returns.
 
         Raises `Unavailable` if Redis does not answer in time. A connection may also go silent later without an error,
         so the caller must compare its position with the log. The caller must close the subscription.
         """
         try:
             async with asyncio.timeout(self.timeout_seconds):
-                subscription = Subscription(await open_transport(self._pool, self.timeout_seconds))
+                subscription = Subscription(await open_transport(self._pool, self.timeout_seconds), asides)
                 await subscription.start(channels)
         except (RedisError, OSError, TimeoutError) as error:
             raise unavailable_error(error) from error

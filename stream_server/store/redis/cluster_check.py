@@ -90,12 +90,12 @@ class ClusterWatch:
         """The nodes with derived data that do not answer, as far as this process has used them."""
         return self._derived.unreachable_nodes
 
-    def detail(self) -> dict[str, object]:
-        """Return the members for `/readyz`: ``warnings`` if there are any."""
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """The faults of the cluster with which writes can still be made, one sentence each."""
         nodes = self.unreachable_nodes
         away = (f"{host}:{port} does not answer: its timelines cannot be read" for host, port in nodes)
-        warnings = (*self.warnings, *away)
-        return {"warnings": warnings} if warnings else {}
+        return (*self.warnings, *away)
 
     async def run(self) -> None:
         """Watch the cluster until cancelled. Without a cluster, only wait."""

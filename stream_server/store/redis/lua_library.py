@@ -1,9 +1,9 @@
 """Makes the texts of Lua scripts from the library in ``store/lua``: a call gets the functions that it uses.
 
 The library has one file a noun. A file has comments, constants (``local NAME = value``), functions, and calls. No code
-runs outside of a function, and functions share no variable: what one needs, it is given. So a script is the functions
-that its call needs, each behind those that it uses, and the call itself. The first word of a call says how it treats a
-repeated request:
+runs outside of a function, and functions share no variable but `appended`: what one needs, it is given. So a script is
+the functions that its call needs, each behind those that it uses, and the call itself. The first word of a call says
+how it treats a repeated request:
 
 ``write.``  it looks for the kept reply of the same request first
 ``deed.``   as ``write.``, and then refuses a first argument that is no user in good standing
@@ -43,6 +43,9 @@ _ENDINGS = {
 }
 """The last lines of a script by the first word of its call. ``{call}`` is ``{name}({arguments})``."""
 
+_COUNTER = "local appended = 0\n"
+"""The first line of a script: the bytes that it has appended to the log. All its functions share this variable."""
+
 _FIRST_ARGUMENT = 3
 """The place in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
 
@@ -77,7 +80,7 @@ class LuaLibrary:
         """Return the complete text of the script of a call. Raises KeyError for an unknown call or ``KEY.…`` name."""
         needed = dict[str, None]()
         self._collect(self._scripts[call], needed)
-        text = "".join([*(self._functions[name].text for name in needed), self._scripts[call].text])
+        text = "".join([_COUNTER, *(self._functions[name].text for name in needed), self._scripts[call].text])
         return self._put_constants(text)
 
     def _collect(self, function: _Function, needed: dict[str, None]) -> None:

@@ -192,7 +192,7 @@ class PipelinedConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         for call in self._unanswered:
-            lost = NoReply()
+            lost = NoReply("the connection was lost")
             lost.__cause__ = exc
             call.fail(lost)
         self._unanswered.clear()
@@ -277,7 +277,9 @@ class PipelinedConnection(asyncio.Protocol):
             return
         for call in self._unanswered:
             if call.deadline <= now:
-                call.fail(NoReply())
+                late = NoReply()
+                late.__cause__ = TimeoutError()
+                call.fail(late)
         if self._unanswered and self._unanswered[0].deadline + self._late_reply_seconds <= now:
             self._is_retired = True
             self._transport.abort()
@@ -328,4 +330,4 @@ def _doubt(replies: list[Any]) -> NoReply | None:
     A primary that stood still or was cut off still makes waiting writes before it learns of the new primary. If it
     refused all commands, nothing is lost.
     """
-    return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply()
+    return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply("Redis is a replica now")

@@ -5,11 +5,21 @@ script. Then the script has written nothing, because the refused command is its 
 different: Redis checks it at each command. So is a key that a node of a cluster lacks, because its slot is being moved.
 """
 
-from redis.exceptions import AskError, AuthenticationError, AuthorizationError, BusyLoadingError, ResponseError
+from socket import gaierror
+
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    InvalidResponse,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from stream_server import errors
-from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
+from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable, first_cause, reason_of
 
 UNAVAILABLE_CODES = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
@@ -84,13 +94,39 @@ def describe_for_operator(error: ApiError) -> str:
 
     The text may have the address of Redis, so it is for the operator. It has no password.
     """
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    cause = first_cause(error)
     if cause is error:
         return f"is unavailable: {error.message}"
     refuses = isinstance(cause, ResponseError | AuthenticationError | AuthorizationError | BusyLoadingError)
-    return f"{'refuses' if refuses else 'cannot be reached'}: {str(cause).rstrip('.') or 'no answer in time'}"
+    return f"{'refuses' if refuses else 'cannot be reached'}: {reason_for_operator(error)}"
+
+
+def reason_for_operator(error: BaseException) -> str:
+    """Return why Redis does not do its work: the words of the first cause, and a word for its kind in brackets."""
+    cause = first_cause(error)
+    text, kind = reason_of(cause).rstrip("."), _kind_of_failure(cause)
+    return f"{text} ({kind})" if kind and kind not in text else text
+
+
+def _kind_of_failure(cause: BaseException) -> str:
+    """Return the word by which an operator knows a failure. Empty for an error that has such words itself."""
+    text, is_connection = str(cause), isinstance(cause, OSError | RedisConnectionError)
+    kind = ""
+    if isinstance(cause, TimeoutError | RedisTimeoutError):
+        kind = "frozen"
+    elif isinstance(cause, AuthenticationError | AuthorizationError):
+        kind = "no password" if "required" in text else "bad password"
+    elif isinstance(cause, BusyLoadingError):
+        kind = "loading"
+    elif isinstance(cause, InvalidResponse):
+        kind = "another program, or TLS"
+    elif is_connection and "SSL" in text:
+        kind = "TLS"
+    elif is_connection and "max number of clients" in text:
+        kind = "maxclients"
+    elif isinstance(cause, gaierror) or (is_connection and text.startswith("Error -")):
+        kind = "DNS"  # redis-py has the negative numbers of getaddrinfo
+    return kind
 
 
 def outcome_unknown_error(
@@ -134,7 +170,17 @@ def _is_temporary(error: ResponseError) -> bool:
 
 
 def _has_code(error: ResponseError, code: str) -> bool:
-    return getattr(error, "status_code", None) == code or str(error).startswith(f"{code} ")
+    return code_of(error) == code
+
+
+def code_of(error: ResponseError) -> str:
+    """Return the code of an error reply, such as READONLY: its first word, which redis-py takes off some of them."""
+    return error.status_code or str(error).partition(" ")[0]
+
+
+def message_of(error: ResponseError) -> str:
+    """Return the text of an error reply behind its code."""
+    return str(error) if error.status_code else str(error).partition(" ")[2]
 
 
 def parse_refusal(error: ResponseError) -> tuple[str, str, str | None]:

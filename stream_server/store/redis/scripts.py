@@ -3,6 +3,7 @@
 A script is called by its SHA-1. After a restart or a failover Redis does not know the script, and gets it again.
 """
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -62,6 +63,9 @@ _REQUEST_KEY = keys.key_for("request", "")
 STORED_FORM = 3
 """Number of the form in which this version stores data. A server refuses to start on data of another form."""
 
+REPEATED_REPLY = "repeated"
+"""Stands in a script's reply in the place of the appended bytes, if Redis had made the write before."""
+
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
     "ingest_suspension": None,
     "password_change": 0,
@@ -117,6 +121,7 @@ class SizeLimits(NamedTuple):
     step_timelines: int = 100
     adds_per_trim: int = 32
     foreign_subjects: bool = True
+    message_max_chars: int = 280
 
     @classmethod
     def of_settings(cls, config: Config) -> Self:
@@ -124,6 +129,7 @@ class SizeLimits(NamedTuple):
         return cls(
             timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
             ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
+            message_max_chars=config.message_max_chars,
         )  # fmt: skip
 
     @property
@@ -206,6 +212,11 @@ class Scripts:
         ]  # fmt: skip
         try:
             raw_replies = await self._run_twice(commands)
+        except asyncio.CancelledError:  # Redis makes the writes, and nobody reads how many bytes they append
+            if (budget := timeout_budget.CURRENT.get()) is not None and budget.is_unread:
+                max_chars = self.size_limits.message_max_chars
+                budget.appended_bytes += timeout_budget.bound_appended(max_chars, len(writes))
+            raise
         finally:
             for script_name, _, arguments in writes:
                 if script_name in RIGHTS_SCRIPTS:
@@ -303,16 +314,19 @@ class Scripts:
 
         Tell the feed and the present request of the write.
         """
-        is_repeat, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
+        appended, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
+        is_repeat = appended == REPEATED_REPLY.encode()
         position = parse_reply_position(value)
         if position is not None and position > self.last_written:
             self.last_written = position
         budget = timeout_budget.CURRENT.get()
         if budget is not None:
             budget.has_written = True
-            if budget.trace is not None and position is not None and not int(is_repeat):
-                budget.trace.written = max(position, budget.trace.written or position)
-        return WriteReply(bool(int(is_repeat)), value, extra, position)
+            if not is_repeat:
+                budget.appended_bytes += int(appended)
+                if budget.trace is not None and position is not None:
+                    budget.trace.written = max(position, budget.trace.written or position)
+        return WriteReply(is_repeat, value, extra, position)
 
 
 def parse_reply_position(reply: bytes) -> Position | None:
@@ -373,6 +387,7 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
             "FOLLOWING_MAX": str(size_limits.following_max),
             "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
             "STORED_FORM": f"'{STORED_FORM}'",
+            "REPEATED_REPLY": f"'{REPEATED_REPLY}'",
             "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
             "MAC_INNER_PAD": f"'{pads[0]}'",
             "MAC_OUTER_PAD": f"'{pads[1]}'",

@@ -6,6 +6,7 @@ time spent waiting for Redis uses up the budget. A slow request body or password
 The trace of a request has its calls of Redis, and the position of its entry.
 """
 
+import math
 import time
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -15,6 +16,27 @@ import msgspec
 from stream_server.errors import Unavailable
 from stream_server.events.position import Position
 from stream_server.store.redis.refusals import outcome_unknown_error
+
+LARGEST_WRITE_ENTRIES = 5
+"""Most entries that one write appends: a post, a reply, a quote, and mentions with the quoted status and without it."""
+
+TEXT_BYTES, BYTES_OF_CHAR = 24_576, 32
+"""Most bytes of a text on the log: of its author, `meta` and four links of media, and of each code point of a message.
+
+A message of short links takes most for a code point, because each link stands in the entities too.
+"""
+
+SMALL_WRITES = 8
+"""Writes of a batch that together append at most as much as the largest single write: each is about two users."""
+
+
+def bound_appended(message_max_chars: int, write_count: int) -> int:
+    """Return the bytes that the writes of a call count if its client left: as many as the largest ones append, or more.
+
+    An entry has at most two texts: a status, and the one that it quotes or answers.
+    """
+    largest = LARGEST_WRITE_ENTRIES * 2 * (TEXT_BYTES + BYTES_OF_CHAR * message_max_chars)
+    return math.ceil(write_count / SMALL_WRITES) * largest
 
 
 class RedisCall(NamedTuple):
@@ -43,13 +65,17 @@ class RequestTrace:
 class TimeoutBudget(msgspec.Struct, eq=False):
     """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request.
 
-    It holds for all code of the context in which it is the value of :data:`CURRENT`. ``trace`` records the calls of a
-    request that is traced; it is None for the others.
+    ``appended_bytes`` is the number of bytes that the writes of the request have appended to the log, as Redis counted.
+    ``is_unread`` says whether Redis was sent commands of the request whose replies nobody read. The budget holds for
+    all code of the context in which it is the value of :data:`CURRENT`. ``trace`` records the calls of a request that
+    is traced; it is None for the others.
     """
 
     remaining_seconds: float
     trace: RequestTrace | None = None
     has_written: bool = False
+    appended_bytes: int = 0
+    is_unread: bool = False
 
     def charge(self, seconds: float, command_count: int) -> None:
         """Count a call of Redis that took ``seconds`` and has just ended."""

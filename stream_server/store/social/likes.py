@@ -45,16 +45,16 @@ class Likes(Noun):
 
     async def list_likers(self, viewer: str, status: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users who like a status, newest like first. Each has ``since``, the like's time."""
-        sight, group = self._sight(viewer), b""
+        sight, found = self._sight(viewer), list[statuses.Found]()
 
         async def admit() -> None:
-            nonlocal group
-            group = (await statuses.require(sight, status)).group
+            found.append(await statuses.find(self._redis, status.encode()))
+            await found[0].require(sight)
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             likers = [liker for liker, _ in members]
             rows = await users.read_rows(sight, likers, all_users=True)
-            await sight.learn(likers, ((liker, group) for liker in likers))
+            group = (await found[0].require(sight, users=likers)).group
             return [
                 row.public_json(when) if row is not None and sight.of(liker, group) else None
                 for row, (liker, when) in zip(rows, members, strict=True)

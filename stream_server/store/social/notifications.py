@@ -12,6 +12,8 @@ from stream_server.store.reads.sight import Sight
 from stream_server.store.reads.users import UserRow
 from stream_server.store.social.noun import Noun
 
+_COMMENT = keys.key_for("comment").encode()
+
 MAX_EXACT_UNREAD = 100
 """Newest unread notifications among which hidden ones are not counted. To check all would take milliseconds."""
 
@@ -101,8 +103,7 @@ class _Subjects:
         parts = [name.split(b":", 2) for name in names]
         of_comments = {each for kind, _, each in parts if kind == b"comment" or each[:1] == b"c"}
         comment_ids = [*{each.lstrip(b"c") for each in of_comments}]
-        comment = keys.key_for("comment").encode()
-        commands = [("HMGET", comment + each, "uid", "status", "json") for each in comment_ids]
+        commands = [("HMGET", _COMMENT + each, "uid", "status", "json") for each in comment_ids]
         comments = dict(zip(comment_ids, await redis.execute(*commands) if commands else (), strict=True))
         about = {each for _, _, each in parts if each and each not in of_comments}
         status_ids = [*about | {status for author, status, _ in comments.values() if author is not None}]
@@ -110,14 +111,8 @@ class _Subjects:
         self._originals = await statuses.read_originals(redis, rows)
         self._rows = dict(zip(status_ids, rows, strict=True))
         self._comments = comments
-        texts = [row for row in (*rows, *self._originals.values()) if row is not None]
-        grouped = [(row.author, row.group) for row in texts if row.group]
-        for author, status, _ in comments.values():
-            row = None if author is None else self._rows[status]
-            if row is not None:
-                grouped.append((author, row.group))
-        authors = {source for _, source, _ in parts} | {row.author for row in texts} | {author for author, _ in grouped}
-        await sight.learn(authors, grouped)
+        authors = {_COMMENT + each: author for each, (author, _, _) in comments.items() if author is not None}
+        await statuses.learn(sight, rows, self._originals, authors, {source for _, source, _ in parts})
         self._known |= {name: self._members(*part) for name, part in zip(names, parts, strict=True)}
 
     def _members(self, kind: bytes, source: bytes, subject: bytes) -> bytes | None:
@@ -126,13 +121,14 @@ class _Subjects:
         if not subject:
             return b""
         if kind == b"comment" or subject[:1] == b"c":
-            return self._comment_members(*self._comments[subject.lstrip(b"c")])
+            return self._comment_members(subject.lstrip(b"c"))
         status = self._status_json(subject, Visibility.VISIBLE)
         return status and b',"status":' + status
 
-    def _comment_members(self, author: bytes | None, status_id: bytes, json: bytes) -> bytes | None:
+    def _comment_members(self, comment: bytes) -> bytes | None:
         """Return a comment with its status, which is shown even if the receiver mutes the author of the status."""
-        row = None if author is None else self._rows[status_id]
+        author, status_id, json = self._comments[comment]
+        row = None if author is None or _COMMENT + comment in self._sight.gone else self._rows[status_id]
         if author is None or row is None or self._sight.of(author, row.group) < Visibility.VISIBLE:
             return None
         status = self._status_json(status_id, Visibility.ON_REQUEST)

@@ -73,10 +73,14 @@ class Noun:
         return await read_page(self._redis, key, page_request, show, oldest_first=oldest_first, gate=gate, admit=admit)
 
     async def _own_user(self, reply: WriteReply, uid: str) -> bytes:
-        """Return a user as JSON with the e-mail address: the row in a write's reply, or the present one."""
+        """Return a user as JSON with the e-mail address, for the first call of a write and for a repetition.
+
+        The script returns the row to the first call only. A repetition reads the user from the write's entry on the
+        log, which has no e-mail address. Without such an entry, it gets the present user.
+        """
         if reply.first_time_extra:
             return UserRow(*reply.first_time_extra[0]).own_json()
-        return await read_own(self._redis, uid)
+        return await read_own(self._redis, uid, await self._logged(reply, "user"))
 
     async def _written(self, reply: WriteReply, member: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return, as JSON, the object that a write made or changed, for the first call and for a repetition.
@@ -86,5 +90,8 @@ class Noun:
         """
         if reply.first_time_extra:
             return bytes(reply.first_time_extra[0])
-        kept = None if reply.position is None else await read_wire_member(self._redis, reply.position, member)
-        return kept or await read()
+        return await self._logged(reply, member) or await read()
+
+    async def _logged(self, reply: WriteReply, member: str) -> bytes | None:
+        """Return a member of the log entry of a write as JSON, or None if there is no such entry, or none any more."""
+        return None if reply.position is None else await read_wire_member(self._redis, reply.position, member)

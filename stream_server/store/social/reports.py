@@ -40,15 +40,14 @@ class Reports(Noun):
         """
         arguments = (user or "", status or "", reason, msgspec.json.encode(note))
         reply = await self._scripts.write("report_create", idempotency_key, uid, *arguments)
-        report = reply.value if reply.is_repeat else reply.first_time_extra[0]
-        return await self.get(uid, report.decode()), reply.value != b"unchanged"
+        if reply.is_repeat:  # the first answer was that of a new report
+            *row, _outcome, _decided, _decider, _remark = await self._require_own(uid, reply.value.decode())
+            return _report_json(reply.value, [*row, b"", b"", b"", b""]), True
+        return await self.get(uid, reply.first_time_extra[0].decode()), reply.value != b"unchanged"
 
     async def get(self, uid: str, report: str) -> bytes:
         """Return a report, with its decision, as JSON. Raises NotFound for users other than its reporter ``uid``."""
-        (found,) = await self._redis.execute(_report_command(report.encode()))
-        if found[0] is None or found[0].decode() != uid:
-            raise not_found("report id")
-        return _report_json(report.encode(), found)
+        return _report_json(report.encode(), await self._require_own(uid, report))
 
     async def list_reports(self, page_request: PageRequest, state: str) -> Page:
         """Return the reports whose state is ``open`` or ``decided`` as JSON, newest first, for an administrator.
@@ -76,6 +75,13 @@ class Reports(Noun):
             *readers, author, status = reply.first_time_extra
             await self._syndication.withdraw(FanOut(author.decode(), status.decode(), *readers))
         return (await self._show_all([report.encode()]))[0]
+
+    async def _require_own(self, uid: str, report: str) -> list[bytes]:
+        (found,) = await self._redis.execute(_report_command(report.encode()))
+        if found[0] is None or found[0].decode() != uid:
+            raise not_found("report id")
+        row: list[bytes] = found
+        return row
 
     async def _show_all(self, ids: Sequence[bytes]) -> list[bytes]:
         """Return reports as an administrator sees them, with the reported user and status as they are now."""

@@ -11,7 +11,7 @@ from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
-from stream_server.store.redis.protocol import newest_position
+from stream_server.store.redis.protocol import newest_position, parse_cursor
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun, read_wire_member
 
@@ -21,11 +21,23 @@ MAX_RULES_PER_USER = 1000
 MAX_RULE_BYTES_PER_USER = 262_144
 """Most bytes of all saved rules of one user as JSON, enforced there too. Parsed rules take forty times as much."""
 
+MAX_REMOVED_BYTES_PER_USER = 524_288
+"""Most bytes of removed rules of one user as JSON that are kept for replays, enforced there too."""
+
 
 class StoredRule(entry.SavedRule, frozen=True):
     """A saved filter rule as Redis keeps it: with its canonical text. ``created`` is the time of saving (ISO 8601)."""
 
     created: str = ""
+
+
+class _RemovedRule(entry.SavedRule, frozen=True):
+    """A removed rule. ``removed`` is the cursor of the removal.
+
+    The one without an id says that all rules are forgotten that were removed up to its cursor.
+    """
+
+    removed: str = ""
 
 
 class AddRuleOutcome(NamedTuple):
@@ -45,7 +57,8 @@ class StoredRules(Noun):
     """Adds, removes and reads the filter rules that a user saves. No two rules of a user have the same text and tag.
 
     A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
-    the log. When the user's streams reach this entry, they switch to the new rules.
+    the log. When the user's streams reach this entry, they switch to the new rules. Removed rules are kept for streams
+    that begin before the removal: while it is on the log, and up to :data:`MAX_REMOVED_BYTES_PER_USER`.
     """
 
     async def get_all(self, uid: str) -> tuple[list[StoredRule], Position]:
@@ -53,7 +66,21 @@ class StoredRules(Noun):
         rules = ("HVALS", keys.key_for("rules", uid))
         rows, newest = await self._redis.execute_at_once(rules, READ_NEWEST_ENTRY)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
-        return sorted(saved, key=lambda rule: int(rule.id)), newest_position(newest)
+        return sorted(saved, key=_age_order), newest_position(newest)
+
+    async def get_all_at(self, uid: str, position: Position) -> tuple[list[entry.SavedRule], Position]:
+        """Return the rules that a user had at a position of the log, oldest first, and this position.
+
+        If rules of then are forgotten, these are the rules at the first later position at which all are known, and
+        that position. The ids of rules and removals are in the order of the log.
+        """
+        living, removed = ("HVALS", keys.key_for("rules", uid)), keys.key_for("removed_rules", uid)
+        removed_later = ("ZRANGEBYSCORE", removed, f"({position.status_number}", "+inf")
+        rows, later = await self._redis.execute_at_once(living, removed_later)
+        gone = [msgspec.json.decode(row, type=_RemovedRule) for row in later]
+        known = max([position, *(parse_cursor(rule.removed.encode()) for rule in gone if not rule.id)])
+        rules = [msgspec.json.decode(row, type=entry.SavedRule) for row in rows] + [rule for rule in gone if rule.id]
+        return sorted([rule for rule in rules if int(rule.id) <= known.status_number], key=_age_order), known
 
     async def add(
         self,
@@ -111,6 +138,10 @@ class StoredRules(Noun):
                 raise NotFound("a rule of this request is removed", param="rules")
             found = [f"+{ids[rule]}" for rule in rules]
         return [_make_outcome(word, rule, ()) for word, rule in zip(found, rules, strict=True)]
+
+
+def _age_order(rule: entry.SavedRule) -> int:
+    return int(rule.id)
 
 
 def _make_outcome(word: str, rule: tuple[str, str], not_created: Collection[str]) -> AddRuleOutcome:

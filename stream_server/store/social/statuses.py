@@ -177,35 +177,35 @@ class Comments(Noun):
 
     async def get(self, viewer: str, comment: str) -> bytes:
         """Return a comment as JSON. Raises NotFound if it is unknown or the viewer may not see it."""
-        key, sight = keys.key_for("comment", comment), self._sight(viewer)
+        key, sight = keys.key_for("comment", comment).encode(), self._sight(viewer)
         ((author, status, json),) = await self._redis.execute(("HMGET", key, "uid", "status", "json"))
         if author is None:
             raise not_found("comment")
+        found = await statuses.find(self._redis, status)
         try:
-            group = (await statuses.require(sight, status.decode())).group
+            group = (await found.require(sight, {key: author})).group
         except NotFound:
             raise not_found("comment") from None
-        await sight.learn([author], [(author, group)])
-        if not sight.of(author, group):
+        if key in sight.gone or not sight.of(author, group):
             raise not_found("comment")
         return bytes(json)
 
     async def list_comments(self, viewer: str, status: str, page_request: PageRequest) -> Page:
         """Return the comments on a status as JSON, oldest first, without comments of users whom the viewer mutes."""
-        sight, group = self._sight(viewer), b""
+        sight, found = self._sight(viewer), list[statuses.Found]()
 
         async def admit() -> None:
-            nonlocal group
-            group = (await statuses.require(sight, status)).group
+            found.append(await statuses.find(self._redis, status.encode()))
+            await found[0].require(sight)
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             comment = keys.key_for("comment").encode()
-            rows = await self._redis.execute(*(("HMGET", comment + each, "uid", "json") for each, _ in members))
-            authors = {author for author, _ in rows if author is not None}
-            await sight.learn(authors, ((author, group) for author in authors))
-            return [
-                json if author is not None and sight.of(author, group) is Visibility.VISIBLE else None
-                for author, json in rows
-            ]
+            texts = [comment + each for each, _ in members]
+            rows = await self._redis.execute(*(("HMGET", key, "uid", "json") for key in texts))
+            authors = {key: author for key, (author, _) in zip(texts, rows, strict=True) if author is not None}
+            group = (await found[0].require(sight, authors)).group
+            seen = {key for key, author in authors.items() if sight.of(author, group) is Visibility.VISIBLE}
+            seen.difference_update(sight.gone)
+            return [json if key in seen else None for key, (_, json) in zip(texts, rows, strict=True)]
 
         return await self._page("comments", status, page_request, show, oldest_first=True, admit=admit)

@@ -25,7 +25,7 @@ from stream_server.web.http.fields import (
 from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key
-from stream_server.web.limits.rate_limits import TALKS, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import TALKS, WRITE_LIMITS
 from stream_server.web.route import Route
 from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, GroupKind, List, Notification, Talk, TalkMessage
 
@@ -212,7 +212,7 @@ ROWS: tuple[Route, ...] = (
           "Leave a group (uid `me`) or remove a user from the caller's group.", response=Group, me_parameter="uid"),
     send("POST", "/v1/talks", "talks.open_talk",
          "Open a talk; for two users who have a talk already, return that talk with status 200.", NewTalk, Talk,
-         call="talks.open", status=201, other_statuses=(200,), limits=(WRITES, WRITE_BYTES, TALKS)),
+         call="talks.open", status=201, other_statuses=(200,), limits=(*WRITE_LIMITS, TALKS)),
     page("/v1/talks", "talks.list_talks", "List the caller's talks, the talk with the latest message first.", TalkPage),
     page("/v1/talks/requests", "talks.list_requests",
          "List the talks that strangers opened with the caller, and that wait for an answer.", TalkPage),

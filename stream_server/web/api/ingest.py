@@ -14,7 +14,7 @@ from stream_server.store.social.ingest import Ingested
 from stream_server.web.api.ingest_lines import LINES, LineAnswer, ParsedLine, name_parameter, parse_line
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, REQUEST_ID, SHUTDOWN, STORE, WRITE_GUARD
 from stream_server.web.http.authentication import check_token_again, token_digest
-from stream_server.web.http.body import MAX_BODY_BYTES, read_content_type
+from stream_server.web.http.body import MAX_BODY_BYTES, read_content_type, refuse_codings
 from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.request_limits import LIMITS
@@ -46,8 +46,7 @@ async def ingest(request: web.Request) -> web.StreamResponse:
     """``POST /v1/ingest``: write the lines of another site, and answer each with a line."""
     if read_content_type(request).media_type not in LINE_MEDIA_TYPES:
         raise UnsupportedMediaType(f"send {NDJSON}: one JSON object a line", param="Content-Type")
-    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
+    refuse_codings(request.headers)
     app, limits = request.app, request.app[LIMITS]
     app[WRITE_GUARD].refuse_writes()
     request[OPENING].give_back()

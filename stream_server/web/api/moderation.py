@@ -15,7 +15,7 @@ from stream_server.web.http import fields, paging
 from stream_server.web.http.app_keys import OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import encode_response
-from stream_server.web.limits.rate_limits import REPORTS, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import REPORTS, WRITE_LIMITS
 from stream_server.web.route import Route
 from stream_server.wire.objects import Status, User
 
@@ -123,7 +123,7 @@ async def read_state(request: web.Request) -> web.Response:
 ROWS: tuple[Route, ...] = (
     send("POST", "/v1/reports", "reports.create",
          "Report a user or status, or return the caller's open report about it (200).", NewReport, Report, status=201,
-         other_statuses=(200,), limits=(WRITES, WRITE_BYTES, REPORTS)),
+         other_statuses=(200,), limits=(*WRITE_LIMITS, REPORTS), is_for_safety=True),
     get("/v1/reports/{id}", "reports.get", "Read one of the caller's reports, with its outcome.", Report),
     page("/v1/admin/reports", "reports.list_reports",
          "List reports, newest first, with the user and status, even if hidden from others.", AdminReportPage,

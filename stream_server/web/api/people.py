@@ -11,9 +11,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.api.rows import CONTACT_LIMITS, get, page, send, write
+from stream_server.web.api.rows import CONTACT_LIMITS, get, page, write
 from stream_server.web.http import fields, query, validation
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE, WAIVED
 from stream_server.web.http.fields import (
     Body,
     DisplayName,
@@ -73,6 +73,15 @@ class UserChanges(fields.PatchBody):
     place: PlaceText | UnsetType | None = UNSET
     lang: Language | UnsetType | None = UNSET
     protected: bool | UnsetType = UNSET
+
+
+async def update(request: web.Request) -> web.Response:
+    """``PATCH /v1/users/me``: change the caller's profile; `protected` hides the statuses from non-followers."""
+    sent, key = await read_keyed_body(UserChanges, request)
+    changes = sent.present_members()
+    if changes != {"protected": True} and WAIVED in request:
+        raise request[WAIVED]
+    return json_response(await request.app[STORE].users.update(request[CLAIMS].sub, changes, key))
 
 
 class UsersById(msgspec.Struct):
@@ -221,6 +230,8 @@ async def follow_many(request: web.Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
     batch, key = await read_keyed_body(FollowBatch, request)
     _check_batch(batch)
+    if batch.follow and WAIVED in request:
+        raise request[WAIVED]
     if batch.follow:
         await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
     results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
@@ -291,10 +302,10 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/users/available", check_available, NO_TOKEN, AvailabilityQuery, response=Availability,
           limits=(LOOKUPS,), name="users.check_available"),
     get("/v1/users/me", "users.get_own", "Read the caller's own user, with the e-mail address.", OwnUser),
-    send("PATCH", "/v1/users/me", "users.update",
-         "Change the caller's profile; `protected` hides the statuses from non-followers.", UserChanges, OwnUser),
+    Route("PATCH", "/v1/users/me", update, "write", body=UserChanges, response=OwnUser, name="users.update",
+          is_for_safety=True),
     Route("POST", "/v1/users/me/following", follow_many, "write", body=FollowBatch, response=FollowResults,
-          name="follows.follow_many"),
+          name="follows.follow_many", is_for_safety=True),
     write("PUT", "/v1/users/me/following/{id}", "follows.follow",
           "Follow a user or ask a protected one to approve; repeating has no effect.", response=FollowState,
           query=FollowQuery, extra_error_statuses=(413,), limits=CONTACT_LIMITS),
@@ -314,14 +325,18 @@ ROWS: tuple[Route, ...] = (
     page("/v1/users/me/blocks", "blocks.list_blocked",
          "List the users whom the caller blocks, each with the time of block, newest first.", UserPage),
     write("PUT", "/v1/users/me/blocks/{id}", "blocks.block",
-          "Block a user; the two no longer see or follow each other.", BlockState(blocking=True)),
+          "Block a user; the two no longer see or follow each other.", BlockState(blocking=True),
+          is_for_safety=True),
     write("DELETE", "/v1/users/me/blocks/{id}", "blocks.unblock",
-          "End a block; the follows that it ended do not come back.", BlockState(blocking=False)),
+          "End a block; the follows that it ended do not come back.", BlockState(blocking=False),
+          is_for_safety=False),
     page("/v1/users/me/mutes", "mutes.list_muted",
          "List the users whom the caller mutes, each with the time of mute, newest first.", UserPage),
     write("PUT", "/v1/users/me/mutes/{id}", "mutes.mute",
-          "Mute a user, who does not learn of it; repeating has no effect.", MuteState(muting=True)),
-    write("DELETE", "/v1/users/me/mutes/{id}", "mutes.unmute", "End a mute.", MuteState(muting=False)),
+          "Mute a user, who does not learn of it; repeating has no effect.", MuteState(muting=True),
+          is_for_safety=True),
+    write("DELETE", "/v1/users/me/mutes/{id}", "mutes.unmute", "End a mute.", MuteState(muting=False),
+          is_for_safety=False),
     Route("GET", "/v1/users/by-login/{login}", get_by_login, "read", response=User, name="users.get_by_login"),
     get("/v1/users/{id}", "users.get", "Read one user.", User),
     page("/v1/users/{id}/followers", "follows.list_followers",

@@ -20,13 +20,13 @@ from stream_server.web.http.fields import PatchBody
 from stream_server.web.http.paging import NumberedPageQuery, PageAnswer, PageQuery
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
-from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_LIMITS
 from stream_server.web.route import NoQuery, Route
 
-TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
+TEXT_LIMITS = (*WRITE_LIMITS, STATUSES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
 
-CONTACT_LIMITS = (WRITES, WRITE_BYTES, FOLLOWS)
+CONTACT_LIMITS = (*WRITE_LIMITS, FOLLOWS)
 """Limits of the routes that put a user into a set of another: these fill timelines, or ask the user."""
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")

@@ -143,7 +143,8 @@ async def explain(request: web.Request) -> web.Response:
         check_message_text(asked.status.message, request.app[CONFIG].message_max_chars, param="status.message")
     rule = await _parse_rule(request, asked.rule)
     event = await load_trial_event(request.app[STORE], request[CLAIMS].sub, asked.status)
-    explanation = await request.app[SUBSCRIPTION_PARSER].thread.run(lambda: rule.explain(event))
+    thread = request.app[SUBSCRIPTION_PARSER].thread
+    explanation = await thread.run(lambda: rule.explain(event), request[CLAIMS].sub)
     return encode_response({"matched": explanation.matched, "rule": rule.text, "parts": explanation.to_json()})
 
 
@@ -173,7 +174,7 @@ async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tu
 async def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
     """Parse a rule. Raises BadRequest if it is invalid."""
     with _rule_errors(param):
-        return await request.app[SUBSCRIPTION_PARSER].parse_rule(text)
+        return await request.app[SUBSCRIPTION_PARSER].parse_rule(text, request[CLAIMS].sub)
 
 
 @contextmanager
@@ -205,7 +206,7 @@ async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[s
     plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True))
     asked_ms = hub.now_ms() - minutes * 60_000
     result = await RulePreview(hub, plan.subscribe_request).run()
-    complete = result.is_complete and plan.known_gap is None
+    complete = result.is_complete and not plan.known_gaps
     span = TimeSpan(max(asked_ms, result.start.ms), result.started_ms)
     return preview_answer(result, span, complete=complete)
 
@@ -248,7 +249,7 @@ ROWS: tuple[Route, ...] = (
           extra_error_statuses=(409, 413)),
     write("DELETE", "/v1/rules/{id}", "rules.remove_one", "Delete one of the caller's rules.", scope="stream"),
     Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,
-          works_when_full=True),
+          works_when_full=True, is_for_safety=True),
     Route("POST", "/v1/rules/explain", explain, "stream", body=ExplainBody, response=RuleExplanation, is_write=False,
           limits=(TRIALS,)),
     Route("POST", "/v1/rules/preview", preview, "stream", body=PreviewBody, response=RulePreviewResult,

@@ -38,7 +38,7 @@ class LivenessAnswer(msgspec.Struct):
 class ReadinessAnswer(msgspec.Struct):
     """Whether this server receives new events for its streams. If not, ``error`` has the reason.
 
-    Only those who may read the metrics get the members ``version``, ``lag_ms``, ``stopping``, ``cursor``, ``warnings``.
+    Only those who may read the metrics get the members between ``ready`` and ``error``.
     """
 
     ready: bool
@@ -46,7 +46,8 @@ class ReadinessAnswer(msgspec.Struct):
     lag_ms: Annotated[NonNegativeInt, Meta(description=_LAG)] | UnsetType = UNSET
     stopping: bool | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")] | UnsetType = UNSET
-    warnings: Annotated[list[str], Meta(description="what is wrong in the Redis Cluster")] | UnsetType = UNSET
+    redis: Annotated[str, Meta(description="why no events come from Redis")] | UnsetType = UNSET
+    warnings: Annotated[list[str], Meta(description="what is wrong in the cluster or the clocks")] | UnsetType = UNSET
     error: ErrorDetail | UnsetType = UNSET
 
 

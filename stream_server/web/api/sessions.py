@@ -301,6 +301,6 @@ ROWS: tuple[Route, ...] = (
     Route("DELETE", "/v1/sessions", log_out, ANY_TOKEN, LogOutQuery, status=204),
     Route("DELETE", "/v1/sessions/{id}", end, ANY_TOKEN, status=204),
     Route("PUT", "/v1/users/me/password", change_password, "write", body=PasswordChange, status=204,
-          works_when_full=True),
+          works_when_full=True, ignores_key=True, is_for_safety=True),
 )
 # fmt: on

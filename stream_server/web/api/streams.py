@@ -105,7 +105,7 @@ ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/streams/ticket", issue_ticket, "stream", response=Ticket, status=201, is_write=False,
           limits=(TICKETS,), name="tickets.issue_ticket"),
     Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams.list_open"),
-    Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204),
+    Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, is_write=False),
     Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False),
 )
 # fmt: on

@@ -63,8 +63,9 @@ _IDS = re.compile(r"[0-9,\s]+")
 async def read_v1_parameters(request: web.Request) -> dict[str, str]:
     """Return the nonempty parameters of the query and the form. Repeated list parameters are joined with commas."""
     if V1_PARAMETERS not in request:
-        pairs = await read_stream_parameters(request, LIST_SEPARATORS)
-        request[V1_PARAMETERS] = {name: value for name, value in pairs.items() if value}
+        request[V1_PARAMETERS] = await read_stream_parameters(
+            request, LIST_SEPARATORS, lambda pairs: {name: value for name, value in pairs.items() if value}
+        )
     return request[V1_PARAMETERS]
 
 

@@ -24,7 +24,7 @@ from stream_server.web.dialects.v2_parameters import (
     read_int,
     read_v2_query,
 )
-from stream_server.web.http.app_keys import HUB, STORE
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import begin_to_ask
@@ -51,7 +51,10 @@ V2_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
 async def search_stream(request: web.Request) -> web.StreamResponse:
-    """``GET /2/tweets/search/stream``: send posts that match the caller's saved rules; 409 if the caller has none."""
+    """``GET /2/tweets/search/stream``: send posts that match the caller's saved rules.
+
+    409 if the caller has none now, and had none where the stream begins.
+    """
     return await _plan_and_open(request, {"rules": "saved"})
 
 
@@ -71,7 +74,9 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
         plan = await plan_stream(request, asked, framing)
     saved = plan.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
-        return problem_response(NO_RULES_PROBLEM, 409)
+        present, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
+        if not present:
+            return problem_response(NO_RULES_PROBLEM, 409)
     return open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE)
 
 
@@ -91,10 +96,11 @@ async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameter
     log = request.app[STORE].log
     with _refuse_future_time(query_parameters, "end_time"):
         end = await resolve_start(_read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")
-    if end.position.n < plan.subscribe_request.position.n:
+    begin = plan.subscribe_request.position
+    if end.position.n < begin.n and not plan.known_gaps:  # else all that was asked for is in the gap
         raise InvalidValue("end_time", query_parameters["end_time"], "is before the start of the stream")
     await wait_for_head(request.app[HUB], end.position)
-    return plan._replace(subscribe_request=plan.subscribe_request._replace(until=end.position))
+    return plan._replace(subscribe_request=plan.subscribe_request._replace(until=max(begin, end.position)))
 
 
 def _read_time(query_parameters: Mapping[str, str], name: str) -> str:

@@ -132,7 +132,8 @@ async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> 
     valid, refused, parsed = [], [], []
     for new_rule in new_rules:
         try:
-            parsed.append((await request.app[SUBSCRIPTION_PARSER].parse_rule(new_rule.value), new_rule))
+            rule = await request.app[SUBSCRIPTION_PARSER].parse_rule(new_rule.value, request[CLAIMS].sub)
+            parsed.append((rule, new_rule))
         except ParameterError as error:
             refused.append(RefusedRule(new_rule.value, error.message))
     logins = (login for rule, _ in parsed for login in rule.logins())
@@ -183,7 +184,7 @@ async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> t
 async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
     """Return a rule's canonical text. Return "" if the rule is invalid, because no saved rule has this text."""
     try:
-        return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value)).text
+        return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value, request[CLAIMS].sub)).text
     except ParameterError:
         return ""
 

@@ -5,7 +5,9 @@ whose query, token and scope are checked. It returns a response or raises an `Ap
 the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
 
 ``front_door``           accepts connections, opens streams, hands other requests to aiohttp; stops a server
-``connection``           one accepted socket: heads, deadlines, and its end
+``connection``           one accepted socket: its deadlines, its account and its end
+``connection_states``    the states of a connection: what each may receive, its deadline, whether it may be closed
+``request_cycle``        a connection without its socket: its state, and the bytes that it holds
 ``usual_request``        reads a usual request without aiohttp
 ``http_handler``         aiohttp's part of a connection, with the server's errors and its way to the routes
 ``chunks``               reads the chunks of a body, and makes fewer of them

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.config.settings import Config
+from stream_server.errors import RateLimited
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
@@ -72,6 +73,9 @@ BODY = web.RequestKey("body", bytes)
 
 CLAIMS = web.RequestKey("claims", Claims)
 """Claims of the request's token. Present on every route that needs a token."""
+
+WAIVED = web.RequestKey("waived", RateLimited)
+"""The refusal by a limit of bytes that a write for safety did not get. Absent if no such limit is reached."""
 
 TURN = web.RequestKey("turn", Place)
 """The request's turn among those of its address. Absent if the route or the server has no limits."""

@@ -5,6 +5,7 @@ import ipaddress
 import time
 from dataclasses import replace
 from hashlib import sha256
+from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import hdrs, web
@@ -39,6 +40,9 @@ FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "Via")
 
 Behind a proxy on this machine every client seems to be on this machine.
 """
+
+LOCAL_NAME = "localhost"
+"""The name of this machine for itself. Names that end with it are, too (RFC 6761 §6.3)."""
 
 ADMIN_SCOPE = "admin"
 
@@ -200,8 +204,9 @@ async def may_read_operations(request: web.Request) -> bool:
 async def require_operations(request: web.Request) -> None:
     """Raise Unauthorized or Forbidden unless the caller may read metrics, details of the readiness, and the version.
 
-    By default anybody may read them if the server listens on this machine only and no proxy stands before it. Otherwise
-    a request needs a token: the setting ``operations_token``, or a token with the scope ``admin``.
+    By default anybody on this machine may read them, if the server listens on this machine only, no proxy stands before
+    it, and the request names this machine. Otherwise a request needs a token: the setting ``operations_token``, or a
+    token with the scope ``admin``.
     """
     config = request.app[CONFIG]
     if config.operations == "open" or (config.operations == "auto" and _is_local(config, request)):
@@ -218,9 +223,22 @@ async def require_operations(request: web.Request) -> None:
 
 
 def _is_local(config: Config, request: web.Request) -> bool:
+    """Return whether the request comes from this machine, and means it: its `Host` is a name of this machine.
+
+    The name of another site can be made to lead to 127.0.0.1 (DNS rebinding). Then a page of that site could read what
+    is open to this machine, but its browser sends the site's name as `Host`.
+    """
     if any(name in request.headers for name in (config.forwarded_header, *FORWARDING_HEADERS)):
         return False
-    try:
-        return ipaddress.ip_address(config.host).is_loopback
+    try:  # only HTTP/1.0 may leave `Host` out, and no browser speaks that
+        named = urlsplit("//" + request.headers.get(hdrs.HOST, LOCAL_NAME)).hostname or ""
     except ValueError:
-        return config.host == "localhost"
+        return False
+    return _is_loopback(config.host) and _is_loopback(named)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == LOCAL_NAME or host.lower().endswith("." + LOCAL_NAME)

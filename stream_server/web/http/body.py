@@ -94,18 +94,27 @@ def declared_length(headers: Mapping[str, str]) -> int | None:
     return None if text is None else int(text.lstrip("0") or "0")
 
 
+def refuse_codings(headers: Mapping[str, str]) -> None:
+    """Raise UnsupportedMediaType for a compressed body, because a few bytes of gzip can expand to gigabytes.
+
+    The body may be compressed by a content coding, or by a transfer coding beside `chunked` (RFC 9112 §6.1).
+    """
+    for name, allowed in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+        if headers.get(name, allowed).strip().lower() != allowed:
+            raise UnsupportedMediaType("send the body without compression", param=name)
+
+
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
     """Read the whole body, chunked or not. Raises TooLarge as soon as the body exceeds ``max_bytes``.
 
     ``max_bytes`` is at least `MAX_BODY_BYTES`, so a body that came with its head is never too large.
 
-    Raises UnsupportedMediaType for a content coding, because a few bytes of gzip can expand to gigabytes. Raises
-    BadRequest for a body that breaks off, has invalid framing, or takes longer than :data:`BODY_TIMEOUT_SECONDS`.
+    Raises UnsupportedMediaType for a compressed body. Raises BadRequest for a body that breaks off, has invalid
+    framing, or takes longer than :data:`BODY_TIMEOUT_SECONDS`.
     """
     if BODY in request:
         return request[BODY]
-    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
+    refuse_codings(request.headers)
     if (declared_length(request.headers) or 0) > max_bytes:
         raise TooLarge(_TOO_LARGE.format(max_bytes))
     if TURN not in request:

@@ -120,5 +120,22 @@ class SizedBody:
         return piece
 
 
-Body = ChunkedBody | SizedBody
+class DroppedBody:
+    """Stands for a body whose framing is invalid. All bytes that follow are dropped.
+
+    Attributes:
+        is_complete: Always false: nobody can tell where it ends.
+    """
+
+    __slots__ = ()
+
+    is_complete = False
+
+    def take(self, held: bytearray) -> bytes:
+        """Drop all bytes in ``held``, and return nothing."""
+        held.clear()
+        return b""
+
+
+Body = ChunkedBody | SizedBody | DroppedBody
 """The body of a request, which takes its bytes from those that a connection holds."""

@@ -18,11 +18,25 @@ from stream_server.runtime.listening import TcpKeepalive
 HEADER_TIMEOUT_SECONDS = 15.0
 """Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
 
-KEEPALIVE_TIMEOUT_SECONDS = 75.0
-"""Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
+IDLE_TIMEOUT_SECONDS = 920.0
+"""Seconds that a connection stays open without a request, or a body without a byte.
+
+It is longer than proxies keep theirs, up to 900 s: else one sends a request in the moment of the close.
+"""
+
+REQUEST_TIMEOUT_SECONDS = 120.0
+"""Seconds in which a whole request must be answered: twice the longest poll. Only an error of the server takes longer.
+"""
+
+LINGER_SECONDS = 2.0
+"""Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
 
 WRITE_TIMEOUT_SECONDS = 30.0
 """Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
+
+EVICTED_AFTER_SECONDS = 5.0
+"""Seconds for which the kernel must have had bytes of an answer left, or for which nothing of a body has come, before
+a connection may be closed to make room."""
 
 KEEPALIVE_IDLE_SECONDS = 15.0
 """Seconds of silence before the kernel probes the client's machine, equal to a stream's default heartbeat interval."""
@@ -46,12 +60,18 @@ class ConnectionTimeouts(NamedTuple):
     Attributes:
         write_seconds: Time in which a client must take some bytes of a pending answer, else the server disconnects it.
         probe_seconds: Silence after which the kernel probes the client's machine.
+        idle_seconds: Time without a request, and without a byte of a body.
         header_seconds: Time to receive a whole request head.
+        request_seconds: Time to answer a request that has come wholly.
+        linger_seconds: Time in which bytes are dropped behind an answer that came before the request was whole.
     """
 
     write_seconds: float = WRITE_TIMEOUT_SECONDS
     probe_seconds: float = KEEPALIVE_IDLE_SECONDS
+    idle_seconds: float = IDLE_TIMEOUT_SECONDS
     header_seconds: float = HEADER_TIMEOUT_SECONDS
+    request_seconds: float = REQUEST_TIMEOUT_SECONDS
+    linger_seconds: float = LINGER_SECONDS
 
     @property
     def keepalive(self) -> TcpKeepalive:

@@ -9,9 +9,8 @@ from collections.abc import Mapping, MutableMapping
 
 from aiohttp import hdrs, web
 
+from stream_server.config.origins import ANY_ORIGIN
 from stream_server.web.http.app_keys import CONFIG
-
-ANY_ORIGIN = "*"
 
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 EXPOSED_HEADERS = "Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id"
@@ -73,7 +72,7 @@ def request_origin(request: web.Request) -> str | None:
 def allows_origin(app: web.Application, origin: str) -> bool:
     """Return whether the settings allow pages of this origin."""
     origins = app[CONFIG].cors_origins
-    return bool(origin) and (origins == ANY_ORIGIN or origin in {each.strip() for each in origins.split(",")})
+    return bool(origin) and (origins == ANY_ORIGIN or origin in origins.split(","))
 
 
 def add_cors_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:

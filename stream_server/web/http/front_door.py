@@ -3,18 +3,19 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Sequence
-from functools import lru_cache, partial
+from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any, cast
 
 from aiohttp import web
 
 from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.runtime.fair_queue import Place
-from stream_server.runtime.listening import inherited_keepalive
+from stream_server.runtime.listening import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
+from stream_server.web.http.connection_states import Event
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
@@ -22,7 +23,8 @@ from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.usual_request import ApiRoutes, StreamRoutes, UsualRequest, encode_answer
-from stream_server.web.limits.connections import HeldHeads
+from stream_server.web.limits.byte_budget import HELD_LIMITS, UNSENT_LIMITS, ByteBudget
+from stream_server.web.limits.connections import NO_ROOM_FOR_REQUEST, OPERATOR_BEGINS
 
 logger = logging.getLogger(__name__)
 
@@ -36,30 +38,38 @@ class FrontDoor:
     """Serves an app on listening sockets.
 
     Attributes:
-        connections: The connections that are not streams.
-        held_heads: The bytes of heads that are not whole.
+        connections: The connections that are not streams, in the order in which they came. The values mean nothing.
+        held_bytes: Limits the bytes of requests that are not answered.
         table: Limits the number of connections.
+        unsent_bytes: Limits the bytes of answers that the kernel has not taken.
     """
 
     def __init__(
-        self, app: web.Application, *, timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
+        self, app: web.Application, *, timeouts: ConnectionTimeouts | None = None,
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:  # fmt: skip
-        """Serve ``app``, which has the limits of connections.
-
-        ``timeouts`` returns those of each new connection.
-        """
-        self.connections: set[Connection] = set()
+        """Serve ``app``, which has the limits of connections. Without ``timeouts``, they come from its settings."""
+        self.connections: dict[Connection, None] = {}
         self.table = app[LIMITS].connections
         self.table.evict_idle = self._evict_idle
-        self.held_heads = HeldHeads(self.table.hits)
+        hits, subject = self.table.hits, self.table.limited_subject
+        self.held_bytes = ByteBudget[Connection](
+            "held_bytes", HELD_LIMITS, hits, subject, lambda each: each.cycle.kept_bytes,
+            lambda each: each.refuse(NO_ROOM_FOR_REQUEST),
+        )  # fmt: skip
+        self.unsent_bytes = ByteBudget[Connection](
+            "unsent_bytes", UNSENT_LIMITS, hits, subject, lambda each: each.unsent_bytes,
+            lambda each: each.abort(Event.EVICTION),
+        )  # fmt: skip
         self._app = app
-        self._timeouts = timeouts
+        config = app[CONFIG]
+        self._timeouts = timeouts or ConnectionTimeouts(  # all connections share one object
+            config.write_timeout_seconds, config.heartbeat_seconds, config.idle_seconds
+        )
         self._shutdown_seconds = shutdown_seconds
         self._loop = asyncio.get_running_loop()
         self._start_queue = StartQueue(self._loop)
-        self._known_timeouts = ConnectionTimeouts()
-        self._keepalive = self._known_timeouts.keepalive
+        self._keepalive: TcpKeepalive | None = self._timeouts.keepalive
         self._acceptors: tuple[Acceptor, ...] = ()
         self._servers: list[asyncio.Server] = []
 
@@ -85,7 +95,8 @@ class FrontDoor:
         streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
         self._streams = StreamRoutes(values, {row.path: row for row in streams if row.method == "GET"})
         self._requests = ApiRoutes(values, app[ROUTES])
-        self._inherited = inherited_keepalive(listeners[0])
+        if self._keepalive == inherited_keepalive(listeners[0]):
+            self._keepalive = None  # each connection has it already
         self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
         for listener in listeners:
             self._servers.append(await self._loop.create_server(self._accept, sock=listener, backlog=backlog))
@@ -97,21 +108,20 @@ class FrontDoor:
         return self._make_connection()
 
     def _make_connection(self, peer: object = None) -> Connection:
-        timeouts = self._timeouts()
-        if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
-            self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
-        keepalive = None if self._keepalive == self._inherited else self._keepalive
-        return Connection(self, self._loop, timeouts, keepalive, peer)
+        return Connection(self, self._loop, self._timeouts, self._keepalive, peer)
 
-    def _evict_idle(self, count: int) -> None:
-        """Close up to ``count`` connections that are idle or leave an answer unread.
+    def _evict_idle(self, count: int, *, of_operator: bool) -> None:
+        """Close up to ``count`` connections, of the operator or not, that are idle or leave an answer unread.
 
-        The idle ones go first, and of each kind those that were heard of the longest ago.
+        The idle ones go first, and of each kind those that were heard of the longest ago. The clock stands still in one
+        iteration of the loop, in which many may come; of these the first ones go.
         """
         now = self._loop.time()
-        found = [each for each in self.connections if each.is_evictable(now)]
+        found = [
+            each for each in self.connections if of_operator is (each.refusal is not None) and each.is_evictable(now)
+        ]
         for connection in sorted(found, key=lambda each: (each.is_busy, each.last_heard_at))[:count]:
-            connection.drop()
+            connection.abort(Event.EVICTION)
 
     def make_handler(self, connection: Connection) -> Handler:
         """Return a handler of aiohttp, whose transport the connection lends to it."""
@@ -122,10 +132,15 @@ class FrontDoor:
 
         A stream begins now or when its turn has come. Until then its head stays bytes, which take the least.
         """
+        if connection.refusal is not None and not head.startswith(OPERATOR_BEGINS):
+            self.table.count_refusal(connection.refusal)
+            connection.refuse(connection.refusal)
+            return
         if head.startswith(self._streams.begins):
-            connection.waiting_head = head
+            connection.cycle.is_stream = True
             self._start_queue.begin_in_turn(partial(self._begin_stream, connection))
             return
+        connection.cycle.move(Event.START)
         request = self._requests.read(connection, head)
         if request is None:
             connection.pass_on(head)
@@ -134,9 +149,10 @@ class FrontDoor:
 
     def _begin_stream(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        head = connection.waiting_head
+        head = connection.cycle.head
         if not head:
             return  # the client has left, or was refused
+        connection.cycle.move(Event.START)
         request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(head)
@@ -146,6 +162,7 @@ class FrontDoor:
             answering.send(None)
         except StopIteration:
             return  # the stream is open, or was refused
+        connection.cycle.queue(head)
         openings = self._app[LIMITS].openings  # it asks Redis first: `begin_to_ask` has returned to here
         place = openings.take_now()
         if place is not None:
@@ -158,16 +175,16 @@ class FrontDoor:
 
     def _begin_later(self, connection: Connection, place: Place) -> bool:
         """Begin a stream that has waited for its turn. Return False if it must not begin, so ``place`` is free."""
-        head = connection.waiting_head
-        request = self._streams.read(connection, head) if head else None
+        request = self._streams.read(connection, connection.cycle.head)  # empty if the client has left, or was refused
         return request is not None and self._go_on(request, self._answer(request), place)
 
     def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
         """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
         connection = request.connection
-        if not connection.waiting_head:
+        if not connection.cycle.head:
             answering.close()
             return False
+        connection.cycle.move(Event.START)
         request[OPENING] = place
         connection.task = task = self._loop.create_task(answering)
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
@@ -186,10 +203,10 @@ class FrontDoor:
             # The next request may have come already. It begins neither inside this one nor with its timeout of Redis.
             self._loop.call_soon(answer, context=EMPTY_CONTEXT)
         except ConnectionError:
-            connection.drop()  # the client has left
+            connection.abort()  # the client has left
         except Exception:
             logger.exception("a request could not be answered")
-            connection.drop()
+            connection.abort()
 
     def stop_listening(self) -> None:
         """Accept no more connections."""
@@ -210,25 +227,14 @@ class FrontDoor:
         """End all connections, and clean up the app."""
         self.stop_listening()
         for connection in list(self.connections):
-            if not connection.is_busy:
-                connection.end()
+            connection.close(Event.DRAIN)
         await asyncio.sleep(0)
         await self._app.shutdown()
         self._http.pre_shutdown()
         await self._http.shutdown(self._shutdown_seconds)
         for connection in list(self.connections):
-            connection.drop()
+            connection.abort()
         await self._app.cleanup()
-
-
-def make_front_door(app: web.Application) -> FrontDoor:
-    """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
-    config, make_timeouts = app[CONFIG], lru_cache(1)(ConnectionTimeouts)  # all connections share one object
-
-    def timeouts() -> ConnectionTimeouts:
-        return make_timeouts(config.write_timeout_seconds, config.heartbeat_seconds)
-
-    return FrontDoor(app, timeouts=timeouts)
 
 
 async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -> None:

@@ -5,11 +5,12 @@ JSON error, which repeats nothing. Only public names of aiohttp are used.
 """
 
 import asyncio
+import traceback
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, cast
 
-from aiohttp import StreamReader, hdrs, web
+from aiohttp import HttpVersion11, StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import HttpProcessingError, RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
@@ -20,6 +21,7 @@ from stream_server.web.http.app_keys import FIXED_PATHS, OPENING, ROUTES
 from stream_server.web.http.body import declared_length
 from stream_server.web.http.chunks import ChunkedBody, SizedBody
 from stream_server.web.http.connection import Connection, HttpHandler
+from stream_server.web.http.connection_timeouts import LINGER_SECONDS
 from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import OPENED, error_response, http_exception_to_api_error
@@ -30,14 +32,11 @@ MAX_REQUEST_LINE_BYTES = 65_536
 MAX_HEADER_FIELD_BYTES = 16_384
 """Longest header field in bytes: twice the longest token, which has 8 KiB."""
 
-LINGER_SECONDS = 2.0
-"""Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
+HTTP2_UPGRADE = "h2c"
+"""Java's client and curl offer this upgrade in usual requests. aiohttp's parser does not stop at it."""
 
 NEVER_SECONDS = 86_400.0
 """aiohttp's timeout of an idle connection. The connection closes itself long before."""
-
-UNKNOWN_SIZE = 2**62
-"""Size of a body without a length: it ends with the connection."""
 
 MAX_PATH_CHARS = 4096
 """Longest path of a request in characters, percent-encoded: more than a hashtag of 280 code points takes."""
@@ -97,6 +96,7 @@ class Dispatcher:
     ) -> HttpRequest:  # fmt: skip
         """Make the request of a head that aiohttp has parsed, or found invalid. The connection delivers its body."""
         assert isinstance(protocol, Handler)
+        protocol.connection.task = task
         protocol.begin_request(message, payload)
         request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)
         request.app = self._app
@@ -107,7 +107,6 @@ class Dispatcher:
         assert isinstance(request, HttpRequest)
         protocol = request.protocol
         assert isinstance(protocol, Handler)
-        protocol.connection.task = asyncio.current_task()
         request.match_info = found = await self._app.router.resolve(request)
         found.add_app(self._app)
         found.freeze()
@@ -117,10 +116,15 @@ class Dispatcher:
             if isinstance(answer, web.StreamResponse):
                 return answer
         methods = self._app[FIXED_PATHS].get(request.path, (request.method,))  # a route with a parameter may match, too
-        if found.http_exception is not None or request.method not in methods:
+        if found.http_exception is not None or request.method not in methods or "#" in request.raw_path:
             return await handle_request(request, UNMATCHED)
         request.route = self._app[ROUTES].get(found.route, UNDECLARED)
         if request.route.is_streaming:
+            if request.route.lines:
+                protocol.connection.cycle.pass_through()
+            else:
+                protocol.connection.cycle.begin_stream()
+            protocol.connection.go_on()
             request[OPENING] = self._app[LIMITS].openings.place()
         return await handle_request(request, request.route)
 
@@ -128,10 +132,13 @@ class Dispatcher:
 class LentTransport(asyncio.Transport):
     """The transport as aiohttp's handler has it. The connection decides about its end and about reading."""
 
-    def __init__(self, transport: asyncio.Transport, connection: "Connection") -> None:
+    def __init__(
+        self, transport: asyncio.Transport, connection: Connection, loop: asyncio.AbstractEventLoop
+    ) -> None:
         super().__init__()
         self._transport = transport
         self._connection = connection
+        self._loop = loop
         # The usual cases must not take a call more, so these are the transport's own methods.
         self.is_closing = transport.is_closing  # type: ignore[method-assign]  # the transport's own
         self.write = transport.write  # type: ignore[method-assign]  # the transport's own
@@ -143,16 +150,23 @@ class LentTransport(asyncio.Transport):
         return self._transport.is_reading()
 
     def pause_reading(self) -> None:
-        self._connection.set_body_paused(is_paused=True)
+        """Get no more of the body, because the handler has not read what came."""
+        self._connection.cycle.is_body_paused = True
 
     def resume_reading(self) -> None:
-        self._connection.set_body_paused(is_paused=False)
+        """Get more of the body, later.
+
+        aiohttp calls this in the middle of its parser. If bytes of the next request reached the parser then, it would
+        fail, and the connection would hang.
+        """
+        self._connection.cycle.is_body_paused = False
+        self._loop.call_soon(self._connection.go_on)
 
     def can_write_eof(self) -> bool:
         return False
 
     def close(self) -> None:
-        self._connection.end()
+        self._connection.close()
 
     def abort(self) -> None:
         self._transport.abort()
@@ -165,7 +179,7 @@ class Handler(web.RequestHandler, HttpHandler):
         connection: The connection that lends its transport.
     """
 
-    __slots__ = ("_payload", "connection")
+    __slots__ = ("_is_last", "_payload", "connection")
 
     def __init__(self, server: web.Server, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -180,16 +194,24 @@ class Handler(web.RequestHandler, HttpHandler):
             auto_decompress=False,
         )
         self.connection = connection
+        self._is_last = False
         self._payload: StreamReader | None = None
         assert connection.transport is not None
-        self.connection_made(LentTransport(connection.transport, connection))
-        if connection.writing_paused:
+        self.connection_made(LentTransport(connection.transport, connection, loop))
+        if connection.unsent_bytes:
             self.pause_writing()
 
     async def start(self) -> None:
-        """Handle the requests of the connection. A client that leaves in the moment of a request causes no error."""
+        """Handle the requests of the connection. A client that leaves in the moment of a request causes no error.
+
+        The error of a cancelled request and the frames in its traceback refer to one another. With the request in them,
+        they would stay until a garbage collection, and a flood of such requests would fill the memory.
+        """
         try:
             await super().start()
+        except asyncio.CancelledError as error:
+            traceback.clear_frames(error.__traceback__)
+            raise
         except (AssertionError, TypeError):  # of aiohttp, whose parts are gone when the connection has ended
             if self.connection.transport is not None:
                 raise
@@ -197,13 +219,15 @@ class Handler(web.RequestHandler, HttpHandler):
     def begin_request(self, message: RawRequestMessage, payload: StreamReader) -> None:
         """Tell the connection what body belongs to a request."""
         self._payload = payload
-        if payload.is_eof():
-            self.connection.expect_body(None)
-        elif message.chunked:
-            self.connection.expect_body(ChunkedBody())
-        else:
+        # aiohttp's parser stops at the end of such a request. If it is declined, and its body ends after the answer,
+        # the parser never goes on: the connection would hang.
+        self._is_last = message.upgrade and message.headers.get(hdrs.UPGRADE, "").lower() != HTTP2_UPGRADE
+        if message.chunked and message.version < HttpVersion11:
+            self._is_last = True  # HTTP/1.0 has no chunks, so something before this server may count otherwise
+        if not payload.is_eof():
             length = declared_length(message.headers)
-            self.connection.expect_body(SizedBody(UNKNOWN_SIZE if length is None else length))
+            self.connection.cycle.begin_body(ChunkedBody() if message.chunked else SizedBody(length or 0))
+            self.connection.go_on()
 
     def break_body(self) -> None:
         """Raise an error in the handler that waits for the body, because its framing is invalid."""
@@ -253,6 +277,8 @@ class Handler(web.RequestHandler, HttpHandler):
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
+        if self._is_last:
+            resp.force_close()
         sent, has_left = await super().finish_response(request, resp, start_time)
         if not has_left:
             self.connection.end_request(goes_on=bool(sent.keep_alive))

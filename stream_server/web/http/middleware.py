@@ -60,7 +60,12 @@ CLIENT_LEFT = 499
 
 
 async def _refuse(request: web.Request) -> web.StreamResponse:
-    """Raise the refusal of a request that no route serves: NotFound, or aiohttp's for an unknown path or method."""
+    """Raise the refusal of a request that no route serves: NotFound, or aiohttp's for an unknown path or method.
+
+    A target with a ``#`` gets BadRequest. It must not have one (RFC 9112 section 3.2), and libraries drop what follows.
+    """
+    if "#" in request.raw_path:
+        raise BadRequest("in a URL, a `#` is written as %23")
     methods = request.app[FIXED_PATHS].get(request.path)
     if methods is not None and request.method not in methods:
         raise web.HTTPMethodNotAllowed(request.method, methods)
@@ -106,6 +111,8 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
             response = _error_answer(request, route, await _count_refusal(request, error))
         status = response.status
     finally:  # also if the handler was cancelled, because the client has disconnected
+        if budget is not None and budget.appended_bytes and app[CONFIG].limits != "off":
+            app[LIMITS].charge_appended(request, budget.appended_bytes)
         if trace is not None:
             app[TRACING].end(trace, status)
     if response is not OPENED and not response.prepared:
@@ -200,7 +207,7 @@ async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamRe
     if route.scope != NO_TOKEN:
         request[CLAIMS] = await authenticate(request, route)
     if app[CONFIG].limits != "off":
-        await limits.check(request, route.rate_limits)
+        await limits.check(request, route.rate_limits, is_for_safety=bool(route.is_for_safety))
     if route.scope not in {NO_TOKEN, ANY_TOKEN} and route.scope not in request[CLAIMS].scopes:
         raise Forbidden(f"the token lacks the scope {route.scope}")
     if route.grows_data and app[WRITE_GUARD].is_refusing:

@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import web
 from msgspec import inspect
 
+from filters.suggestion import did_you_mean
 from stream_server.errors import BadRequest
 from stream_server.web.http.app_keys import QUERY
 from stream_server.web.http.validation import to_api_error
@@ -114,7 +115,7 @@ def check_parameter_names(request: web.Request, route: Route) -> None:
         if name in TOKEN_PARAMETERS:
             raise _unknown_parameter(name, "a token goes into the Authorization header, never into a URL")
         if known is not None and name not in known:
-            raise _unknown_parameter(name, "unknown parameter")
+            raise _unknown_parameter(name, f"unknown parameter{did_you_mean(name, known)}")
     if known is not None and len(set(names)) != len(names):
         repeated = next(name for name in names if names.count(name) > 1)
         raise BadRequest("given more than once", param=repeated)

@@ -1,7 +1,7 @@
 """Applies the limits of a route to a request, and makes the `RateLimit` headers.
 
-A token with the scope `admin` has no limits. A token with the scope `ingest`, which only the command line issues, has
-none for writes: it is for programs that write for many users or at once.
+A token with the scope `admin` has no limits but that of processor time. A token with the scope `ingest`, which only the
+command line issues, has none for writes: it is for programs that write for many users or at once.
 """
 
 import asyncio
@@ -18,14 +18,18 @@ from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.incidents import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
+from stream_server.store.log.retention import bound_log
 from stream_server.store.rate_counters import RateCounters
-from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
+from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN, WAIVED
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.usual_request import begin_to_ask, connection_of
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
+from stream_server.web.limits.processor_time import Payer, ProcessorTime
 from stream_server.web.limits.rate_limits import (
+    BYTE_LIMITS,
     FOLLOWS,
+    LOG_BYTES,
     STATUSES,
     WRITE_BYTES,
     WRITES,
@@ -40,10 +44,17 @@ ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
 
 ENTRY_BYTES = 512
-"""Bytes that each write counts beside its body: for its entry of the log, and for what Redis keeps under its key."""
+"""Bytes that each write counts beside its body: for what Redis keeps of it, and under its key."""
 
 WRITE_BYTES_SHARE = 512
-"""The writes of one user in an hour may have one of this many parts of Redis' memory."""
+"""What one user's writes of an hour leave in Redis may be one of this many parts of its memory."""
+
+LOG_BYTES_SHARE, MIN_LOG_BYTES = 8, 2 * 2**20
+"""One user may fill one of this many parts of the log in an hour, or so many bytes if that is more.
+
+With the least number, an honest user can post or like for some minutes as fast as the other limits allow. So one user
+can push others' events out of a log below 2 MiB.
+"""
 
 MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
@@ -67,7 +78,7 @@ Such a WebSocket takes about 8 KiB, and half a form up to four times `MAX_BODY_B
 """
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
-INGEST_LIMITS = frozenset({WRITES, WRITE_BYTES, STATUSES, FOLLOWS})
+INGEST_LIMITS = BYTE_LIMITS | {WRITES, STATUSES, FOLLOWS}
 """Limits that do not apply to a token with the scope `ingest`."""
 
 
@@ -138,6 +149,7 @@ class RequestLimits:
         connections: The open connections.
         streams: The open streams by address.
         unproven: The WebSockets and forms by address whose token has not come yet.
+        time: The processor time of users and addresses.
         turns: The requests of each address that run or wait for their turn.
         refusal_delay: Counts the refusals of each address in this second.
         openings: The streams that open and ask Redis something.
@@ -158,6 +170,7 @@ class RequestLimits:
         self.ingests = Running(MAX_CONCURRENT_INGESTS, "ingests")
         self.streams: Counter[str] = Counter()
         self.unproven: Counter[str] = Counter()
+        self.time = ProcessorTime(lambda: self.are_on)
         self.turns = Turns()
         self.refusal_delay = RefusalDelay()
         self.openings = FairQueue(MAX_OPENINGS, "too many streams are being opened; try again")
@@ -216,22 +229,36 @@ class RequestLimits:
             raise RateLimited(message, limit="unproven_connections", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.unproven, address)
 
+    def payer(self, request: web.Request) -> Payer:
+        """Return who pays for the processor time that a request takes beside the usual: its user and its address."""
+        return self.time.payer(self.address_of(request), request[CLAIMS].sub if CLAIMS in request else "")
+
     def address_of(self, request: web.Request) -> str:
         """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""
         return self.proxies.request_address(connection_of(request).address, request.headers)
 
-    async def check(self, request: web.Request, limits: tuple[RateLimit, ...]) -> None:
-        """Count the request. Raises `RateLimited` if one of ``limits`` is reached."""
-        claims = request.get(CLAIMS)
-        if not self.are_on or (claims is not None and UNLIMITED_SCOPE in claims.scopes):
-            return
-        is_ingest = claims is not None and INGEST_SCOPE in claims.scopes
+    async def check(self, request: web.Request, limits: tuple[RateLimit, ...], *, is_for_safety: bool = False) -> None:
+        """Count the request. Raises `RateLimited` if one of ``limits`` is reached.
+
+        With ``is_for_safety``, a limit of bytes counts the request, but does not refuse it: its refusal is `WAIVED`.
+        """
         for limit in limits:
-            maximum = self._maximum(limit)
-            if maximum and not (is_ingest and limit in INGEST_LIMITS):
-                amount = ENTRY_BYTES + _body_bytes(request) if limit is WRITE_BYTES else 1
-                use = limit, self._subject(request, limit, ""), maximum, amount
-                self._note(request, limit, self._limiter.use_known(*use) or await self._ask(request, *use))
+            maximum = self._maximum_for(request, limit)
+            if not maximum:
+                continue
+            use = limit, self._subject(request, limit, ""), maximum, _amount(request, limit)
+            allowance = self._limiter.use_known(*use) or await self._ask(request, *use)
+            if is_for_safety and limit in BYTE_LIMITS and not allowance.admitted:
+                request[WAIVED] = too_many(limit, allowance)
+                allowance = self._limiter.charge(*use)
+            self._note(request, limit, allowance)
+
+    def charge_appended(self, request: web.Request, appended_bytes: int) -> None:
+        """Charge a user for the bytes that a request has appended to the log."""
+        maximum = self._maximum_for(request, LOG_BYTES) if CLAIMS in request else 0
+        if maximum:
+            use = LOG_BYTES, self._subject(request, LOG_BYTES, ""), maximum, appended_bytes
+            self._note(request, LOG_BYTES, self._limiter.charge(*use))
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
         """Count ``amount`` uses of one limit. Raises `RateLimited` if it is reached.
@@ -263,12 +290,21 @@ class RequestLimits:
         if not allowance.admitted:
             raise too_many(limit, allowance)
 
+    def _maximum_for(self, request: web.Request, limit: RateLimit) -> int:
+        """Return the uses of a limit in a window for the token of a request; 0 if they are not limited."""
+        scopes = request[CLAIMS].scopes if CLAIMS in request else ()
+        is_free = UNLIMITED_SCOPE in scopes or (INGEST_SCOPE in scopes and limit in INGEST_LIMITS)
+        return self._maximum(limit) if self.are_on and not is_free else 0
+
     def _maximum(self, limit: RateLimit) -> int:
-        """Return the uses of a limit in a window. The bytes of writes are fewer if Redis has little memory."""
+        """Return the uses of a limit in a window. A limit of bytes is lower if Redis or the log is small."""
         maximum = parse_limits(self._config.limits)[limit.name]
-        if limit is WRITE_BYTES and maximum:
+        if not maximum or limit not in BYTE_LIMITS:
+            return maximum
+        if limit is WRITE_BYTES:
             return min(maximum, self.redis_bytes() // WRITE_BYTES_SHARE or maximum)
-        return maximum
+        log_bytes = bound_log(self._config.log_max_bytes, self.redis_bytes())
+        return min(maximum, max(log_bytes // LOG_BYTES_SHARE, MIN_LOG_BYTES)) if log_bytes else maximum
 
     def give_back(self, request: web.Request, limit: RateLimit, *, login: str = "") -> None:
         """Take back one use of a limit of log-ins: the log-in was successful."""
@@ -312,12 +348,20 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
     }
 
 
-def _body_bytes(request: web.Request) -> int:
-    """Return the size of the body. A body without Content-Length counts as the largest."""
+def _amount(request: web.Request, limit: RateLimit) -> int:
+    """Return the uses that a request counts before it runs.
+
+    Of the bytes of writes these are `ENTRY_BYTES` and its body. A body without Content-Length counts as the largest.
+    Nobody knows yet what it appends to the log, but a user who owes bytes of the log is refused.
+    """
+    if limit not in BYTE_LIMITS:
+        return 1
+    if limit is LOG_BYTES:
+        return 0
     length = declared_length(request.headers)
     if length is None:
-        return MAX_BODY_BYTES if hdrs.TRANSFER_ENCODING in request.headers else 0
-    return min(length, MAX_BODY_BYTES)
+        length = MAX_BODY_BYTES if hdrs.TRANSFER_ENCODING in request.headers else 0
+    return ENTRY_BYTES + min(length, MAX_BODY_BYTES)
 
 
 def _share_left(allowance: Allowance) -> float:

@@ -24,10 +24,10 @@ MAX_USUAL_HEAD_BYTES = 16_384
 MAX_USUAL_FIELDS = 64
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
+FIELDS = rf"((?:{_NAME}:[\t !-~]*\r\n)*)\r\n"
 """The usual header fields, as one group, and the blank line behind them."""
 
-_FIELD = re.compile(rf"({_NAME}):([^\r]*+)\r\n")
+_FIELD = re.compile(rf"({_NAME}):([^\r]*)\r\n")
 
 _UNUSUAL_FIELDS = frozenset({"transfer-encoding", "expect", "trailer", "te"})
 _UNUSUAL_OF_STREAM = _UNUSUAL_FIELDS | {"content-length"}
@@ -135,7 +135,7 @@ class StreamRoutes:
         self._routes = routes
         paths = "|".join(map(re.escape, sorted(routes)))
         self.begins = tuple(f"GET {path}{end}".encode() for path in routes for end in "? ")
-        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{FIELDS}")
+        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*))? HTTP/1\.1\r\n{FIELDS}")
 
     def read(self, connection: Connection, head: bytes) -> UsualRequest | None:
         """Return the request of a whole head, or None if aiohttp must read it: it is unusual or invalid."""
@@ -161,7 +161,7 @@ class ApiRoutes:
             if not row.is_streaming and not row.lines and found.method == row.method:
                 names = tuple(_PARAMETER.findall(row.path))
                 self._rows[f"{row.method} {_PARAMETER.sub('{}', row.path)}"] = row, names
-        line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*+))(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n"
+        line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*))(?:\?([!\"$-~]*))? HTTP/1\.1\r\n"
         self._head = re.compile(line + FIELDS)
 
     def read(self, connection: Connection, head: bytes) -> UsualRequest | None:
@@ -180,9 +180,9 @@ class ApiRoutes:
         if fields is None:
             return None
         length = fields.get("content-length", "0")
-        if _LENGTH.fullmatch(length) is None or int(length) > min(MAX_BODY_BYTES, len(connection.held)):
+        if _LENGTH.fullmatch(length) is None or int(length) > min(MAX_BODY_BYTES, len(connection.cycle.held)):
             return None
-        size, held = int(length), connection.held
+        size, held = int(length), connection.cycle.held
         body = bytes(held[:size])
         del held[:size]
         return UsualRequest(connection, self._app, known[0], path, found[3] or "", fields, parameters, body)

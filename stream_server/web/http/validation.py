@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from filters.suggestion import did_you_mean
 from stream_server.errors import ApiError, BadRequest, TooLarge
-from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.http.app_keys import CLAIMS
+from stream_server.store.idempotency import SERVER_TTL_MS, IdempotencyKey
+from stream_server.web.http.app_keys import CLAIMS, WAIVED
 from stream_server.web.http.body import MAX_BODY_BYTES, normalise_json, read_json_body
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
@@ -60,6 +61,9 @@ def read_idempotency_key(request: web.Request, body: bytes = b"") -> Idempotency
 
     A client's key belongs to one request: Redis refuses the key if the same user sends it with another method, URL or
     body. Raises BadRequest if the header is invalid.
+
+    Redis keeps it for a minute only if the user has used up a limit of bytes. Else the writes that these limits do not
+    refuse would fill Redis with keys.
     """
     key = request.headers.get(IDEMPOTENCY_KEY_HEADER)
     if key is None:
@@ -67,7 +71,8 @@ def read_idempotency_key(request: web.Request, body: bytes = b"") -> Idempotency
     if not _KEY_PATTERN.fullmatch(key):
         raise BadRequest("1 to 64 letters, digits or _-.:", param=IDEMPOTENCY_KEY_HEADER)
     target = f"{request.method} {request.rel_url.raw_path_qs}\n".encode("utf-8", "surrogateescape")
-    return IdempotencyKey.from_client(request[CLAIMS].sub, key, target + body)
+    found = IdempotencyKey.from_client(request[CLAIMS].sub, key, target + body)
+    return found._replace(ttl_ms=SERVER_TTL_MS) if WAIVED in request else found
 
 
 async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, IdempotencyKey]:
@@ -91,12 +96,12 @@ def to_api_error(text: str, struct_type: type) -> ApiError:
     """Turn ``text``, msgspec's message about an invalid ``struct_type``, into an API error that names the member."""
     located = _MEMBER_PATH.match(text)
     text, path = (located["text"], located["path"]) if located else (text, "")
-    for pattern, code, message in (
-        (_UNKNOWN_MEMBER, "unknown_parameter", "unknown member"),
-        (_MISSING_MEMBER, "missing_parameter", "this member is required"),
-    ):
-        if match := pattern.match(text):
-            return BadRequest(message, code=code, param=_join_path(path, match[1]))
+    if unknown := _UNKNOWN_MEMBER.match(text):
+        known = [name for schema in _schemas_at(struct_type, path) for name in schema.get("properties", ())]
+        message = f"unknown member{did_you_mean(unknown[1], known)}"
+        return BadRequest(message, code="unknown_parameter", param=_join_path(path, unknown[1]))
+    if missing := _MISSING_MEMBER.match(text):
+        return BadRequest("this member is required", code="missing_parameter", param=_join_path(path, missing[1]))
     if named := _NAMED_MEMBER.match(text):
         param = _join_path(path, named[1])
         return BadRequest(f"`{param}` {named[2]}", param=param)

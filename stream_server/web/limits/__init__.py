@@ -7,5 +7,7 @@ for each process. The setting ``limits`` turns all of them off.
 
 ``rate_limits``      the table of rate limits: what each counts, of whom, in which time; counts their uses
 ``client_address``   the address of a client, also behind trusted proxies
-``connections``      how many connections a process holds, and bytes of them; how many requests of an address at once
+``connections``      how many connections a process holds; how many requests of an address run at once
+``byte_budget``      how many bytes of requests and answers the connections keep
+``processor_time``   the processor time that a user or an address may take with what it sends, over all connections
 """

@@ -32,10 +32,10 @@ UNKNOWN = "unknown"
 IPV6_PREFIX_BITS = 64
 """A person with IPv6 usually has a whole network of this size, so its addresses count together."""
 
-_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _FORWARDED_PAIR = re.compile(
-    rf"[ \t]*+(?:(?P<name>{_NAME})="
-    r'(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"|(?P<plain>[^\s";,]++)))?[ \t]*+(?P<end>[;,]|$)'
+    rf"[ \t]*(?:(?P<name>{_NAME})="
+    r'(?:"(?P<quoted>[^"\\]*(?:\\.[^"\\]*)*)"|(?P<plain>[^\s";,]+))[ \t]*)?(?P<end>[;,]|$)'
 )
 """One pair of an element of ``Forwarded`` (RFC 7239 §4), or an empty place, with the mark that ends it.
 

@@ -2,10 +2,9 @@
 
 The total is the limit of open files minus a reserve for Redis, the log and the next connections. So a flood of
 connections never takes the last file. If the total is reached, the server first closes the connections that have been
-idle for longest. A connection without a request is idle, so a flood of such connections displaces only itself.
-
-The bytes that all connections hold are limited, too: heads that are not whole, and requests that wait. Above
-:data:`MAX_HELD_BYTES`, the connections that hold the most are closed first.
+idle for longest. A connection without a request is idle, so a flood of such connections displaces only itself. When
+streams have all places, a few more connections are accepted for the requests of the operator (`OPERATOR_PATHS`):
+whatever watches the server must not take a full one for a dead one, and end its streams.
 
 The requests of one address that run at the same time are limited, and the others wait for their turn: the event loop
 serves requests in the order of their arrival, so an address that sends a hundred requests at once would let every other
@@ -19,6 +18,7 @@ client that waits as `Retry-After` says never meets the delay. A connection carr
 can send only as many requests in a second as its connections allow.
 """
 
+import logging
 import math
 import resource
 import time
@@ -32,14 +32,27 @@ from stream_server.monitoring.incidents import LimitHits
 from stream_server.runtime.fair_queue import FairQueue, Place
 from stream_server.web.limits.client_address import subject_of_peer
 
+logger = logging.getLogger(__name__)
+
 MAX_RESERVED_FILES = 160
 """Most open files that are kept from clients: for forty connections to Redis, sockets and what is accepted next."""
 
 EVICTED_SHARE = 50
 """The server closes a fiftieth of its connections at once, so that it does not look for idle ones at each accept."""
 
-TOO_MANY_FROM_ADDRESS = (429, "Too Many Requests", "rate_limited", "too many connections from your address")
-TOO_MANY_IN_TOTAL = (503, "Service Unavailable", "unavailable", "this server has no room for another connection")
+OPERATOR_PLACES = 16
+"""Connections beyond the total that may ask for :data:`OPERATOR_PATHS` alone."""
+
+FREE_AGAIN_SHARE = 0.95
+"""A full table is full no more below this share of its places. So a client that comes and goes causes one line."""
+
+OPERATOR_PATHS = ("/healthz", "/readyz", "/metrics")
+"""Paths that are served in each state of the server."""
+
+OPERATOR_BEGINS = tuple(
+    f"{method} {path}{end}".encode() for method in ("GET", "HEAD") for path in OPERATOR_PATHS for end in " ?"
+)
+"""How a request head for one of these paths begins."""
 
 CONNECTIONS_PER_STREAM = 2
 """Connections from one address for each stream that it may open: a page with a stream sends requests, too."""
@@ -56,6 +69,8 @@ class Refusal(NamedTuple):
     def encode(self) -> bytes:
         """Return the whole HTTP response. No request has been read, so it closes the connection."""
         member, header = (',"retry_after":1', "Retry-After: 1\r\n") if self.status in {429, 503} else ("", "")
+        if self.status == 405:
+            header = "Allow: \r\n"  # no method is allowed on such a target (RFC 9110 §10.2.1)
         body = f'{{"error":{{"code":"{self.code}","message":"{self.message}"{member}}}}}'
         head = (
             f"HTTP/1.1 {self.status} {self.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
@@ -64,6 +79,30 @@ class Refusal(NamedTuple):
             "Cache-Control: no-store\r\n\r\n"
         )
         return (head + body).encode()
+
+
+HEAD_TOO_LARGE = Refusal(413, "Content Too Large", "too_large", "the request line and headers are too long")
+NO_HTTP = Refusal(400, "Bad Request", "malformed_body", "the request is not valid HTTP")
+NO_CONNECT = Refusal(405, "Method Not Allowed", "method_not_allowed", "this server is no proxy: CONNECT is not served")
+NO_ROOM_FOR_ADDRESS = Refusal(429, "Too Many Requests", "rate_limited", "too many connections from your address")
+NO_ROOM_FOR_CONNECTION = Refusal(
+    503, "Service Unavailable", "unavailable", "this server has no room for another connection"
+)
+NO_ROOM_FOR_REQUEST = Refusal(503, "Service Unavailable", "unavailable", "too many unfinished requests")
+
+
+class Admission(NamedTuple):
+    """The answer of the table to a new connection.
+
+    ``refusal`` is None if it may send all requests. Else ``is_accepted`` tells whether it has one of the places for
+    the operator: then ``refusal`` answers each request that is not for :data:`OPERATOR_PATHS`.
+    """
+
+    refusal: Refusal | None
+    is_accepted: bool
+
+
+ADMITTED = Admission(None, is_accepted=True)
 
 
 class ConnectionPlace:
@@ -85,12 +124,20 @@ class ConnectionPlace:
             self._table = None
 
 
+class EvictIdle(Protocol):
+    """Closes up to ``count`` connections that are idle or take no answer, the oldest first.
+
+    These are connections of the operator if ``of_operator``, else others.
+    """
+
+    def __call__(self, count: int, /, *, of_operator: bool) -> None: ...
+
+
 class ConnectionTable:
     """Counts the open connections of a server process, streams included.
 
     Attributes:
-        evict_idle: Closes up to the given number of connections that are idle or take no answer, the oldest first.
-            Set by the HTTP server.
+        evict_idle: Makes room. Set by the HTTP server.
         evicted: Number of connections that were closed to make room.
         refused: Number of connections that were refused.
         hits: The limits that were met.
@@ -102,10 +149,11 @@ class ConnectionTable:
         self._is_trusted_proxy = is_trusted_proxy
         self.hits = hits or LimitHits()
         self._count_by_address: Counter[str] = Counter()
-        self._count = 0
+        self._count = self._operator_count = 0
+        self._is_full = False  # from a refusal until places are free again
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._room = max(1, files - min(MAX_RESERVED_FILES, files // 2))
-        self.evict_idle: Callable[[int], None] = lambda _: None
+        self.evict_idle: EvictIdle = lambda _, *, of_operator: None  # noqa: ARG005 - until the HTTP server is there
         self.evicted = 0
         self.refused = 0
 
@@ -117,42 +165,63 @@ class ConnectionTable:
         """Most connections that the process holds."""
         return min(self._room, self._config.connections_max or self._room)
 
-    def take(self, address: str) -> Refusal | None:
-        """Count a new connection from ``address``. If there is no room for it, count nothing and return the refusal.
+    def take(self, address: str) -> Admission:
+        """Count a new connection from ``address``, if it is accepted.
 
         ``address`` is the IP address of the peer, or "" for a unix socket.
         """
-        maximum = self.maximum
+        maximum, subject, refusal = self.maximum, subject_of_peer(address), None
         if self._count >= maximum:
             before = self._count
-            self.evict_idle(max(1, maximum // EVICTED_SHARE))
+            self.evict_idle(max(1, maximum // EVICTED_SHARE), of_operator=False)
             self.evicted += before - self._count
-        refusal = self._reason_to_refuse(address, maximum)
-        if refusal is not None:
-            self.refused += 1
-            self.hits.add("connections_per_address" if refusal.status == 429 else "connections_max")
-            return refusal
-        self._count += 1
-        self._count_by_address[subject_of_peer(address)] += 1
-        return None
+        most = min(CONNECTIONS_PER_STREAM * self._config.streams_per_address or maximum, max(1, maximum // 2))
+        if self._count >= maximum:
+            refusal = NO_ROOM_FOR_CONNECTION
+        elif self._count_by_address[subject] >= most and self.limited_subject(address):
+            refusal = NO_ROOM_FOR_ADDRESS
+        if refusal is None:
+            self._count += 1
+            self._count_by_address[subject] += 1
+            return ADMITTED
+        if self._operator_count >= OPERATOR_PLACES:
+            self.evict_idle(1, of_operator=True)
+        if self._operator_count >= OPERATOR_PLACES:
+            self.count_refusal(refusal)
+            return Admission(refusal, is_accepted=False)
+        self._operator_count += 1
+        return Admission(refusal, is_accepted=True)
+
+    def count_refusal(self, refusal: Refusal) -> None:
+        """Count a refused connection. The log has a line when the table becomes full."""
+        self.refused += 1
+        self.hits.add("connections_per_address" if refusal is NO_ROOM_FOR_ADDRESS else "connections_max")
+        if refusal is NO_ROOM_FOR_CONNECTION and not self._is_full:
+            self._is_full = True
+            logger.warning("all %d places are taken: new connections are refused with 503", self.maximum)
 
     def release(self, address: str) -> None:
-        """Forget a connection that was taken and has ended."""
+        """Forget a connection that may send all requests and has ended."""
         self._count -= 1
+        if self._is_full and self._count < FREE_AGAIN_SHARE * self.maximum:
+            self._is_full = False
         subject = subject_of_peer(address)
         self._count_by_address[subject] -= 1
         if not self._count_by_address[subject]:
             del self._count_by_address[subject]
 
-    def _reason_to_refuse(self, address: str, maximum: int) -> Refusal | None:
-        if self._count >= maximum:
-            return Refusal(*TOO_MANY_IN_TOTAL)
-        if not address:
-            return None  # a unix socket, which only this machine's proxy can open
-        most = min(CONNECTIONS_PER_STREAM * self._config.streams_per_address or maximum, max(1, maximum // 2))
-        if self._config.limits != "off" and self._count_by_address[subject_of_peer(address)] >= most:
-            return None if self._is_trusted_proxy(address) else Refusal(*TOO_MANY_FROM_ADDRESS)
-        return None
+    def release_operator(self) -> None:
+        """Forget a connection of the operator that has ended."""
+        self._operator_count -= 1
+
+    def limited_subject(self, address: str) -> str:
+        """Return what the limits of an address count ``address`` as. Empty if it has none: a proxy, or a unix socket.
+
+        Only this machine's proxy can open a unix socket.
+        """
+        if not address or self._config.limits == "off" or self._is_trusted_proxy(address):
+            return ""
+        return subject_of_peer(address)
 
 
 def raise_open_files_limit() -> None:
@@ -160,56 +229,6 @@ def raise_open_files_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-MAX_HEAD_BYTES = 131_072
-"""Longest request head in bytes: the longest request line and the longest header field, with as much again."""
-
-MAX_HELD_BYTES = 16 * 2**20
-"""Most bytes of heads that are not whole, or wait behind a running request, in one process."""
-
-HELD_SHARE_AFTER_EVICTION = 0.875
-"""Share of :data:`MAX_HELD_BYTES` down to which connections are closed. So a flood does not sort them each time."""
-
-HEAD_TOO_LARGE = Refusal(413, "Content Too Large", "too_large", "the request line and headers are too long")
-NO_HTTP = Refusal(400, "Bad Request", "malformed_body", "the request is not valid HTTP")
-NO_ROOM_FOR_HEAD = Refusal(503, "Service Unavailable", "unavailable", "too many unfinished requests")
-
-
-class Holder(Protocol):
-    """A connection that keeps the bytes of an unfinished request head in memory."""
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Answer with ``refusal`` if no other answer is on its way, and close the connection."""
-
-
-class HeldHeads:
-    """Counts the bytes that the connections of a process hold.
-
-    Attributes:
-        total: The number of these bytes.
-    """
-
-    def __init__(self, hits: LimitHits) -> None:
-        """``hits`` counts each connection that is closed because all hold too much and it holds the most."""
-        self._hits = hits
-        self._sizes: dict[Holder, int] = {}
-        self.total = 0
-
-    def note(self, connection: Holder, size: int) -> None:
-        """Note that ``connection`` holds ``size`` bytes now. Close the connections that hold the most if need be."""
-        self.total += size - self._sizes.pop(connection, 0)
-        if size:
-            self._sizes[connection] = size
-            if self.total > MAX_HELD_BYTES:
-                self._make_room()
-
-    def _make_room(self) -> None:
-        for connection in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
-            if self.total <= MAX_HELD_BYTES * HELD_SHARE_AFTER_EVICTION:
-                return
-            self._hits.add("unfinished_heads")
-            connection.refuse(NO_ROOM_FOR_HEAD)
 
 
 MAX_RUNNING = 4

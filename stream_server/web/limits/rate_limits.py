@@ -45,6 +45,7 @@ READS = RateLimit("reads", MINUTE, Subject.USER, "reads")
 WRITES = RateLimit("writes", MINUTE, Subject.USER, "writes")
 STATUSES = RateLimit("statuses", MINUTE, Subject.USER, "statuses, comments and messages")
 WRITE_BYTES = RateLimit("write_bytes", HOUR, Subject.USER, "bytes of writes")
+LOG_BYTES = RateLimit("log_bytes", HOUR, Subject.USER, "bytes of events on the log")
 FOLLOWS = RateLimit("follows", DAY, Subject.USER, "follows, and people added to lists and groups")
 REPORTS = RateLimit("reports", DAY, Subject.USER, "reports")
 TALKS = RateLimit("talks", DAY, Subject.USER, "new talks")
@@ -62,10 +63,16 @@ ANONYMOUS = RateLimit("anonymous", MINUTE, Subject.ADDRESS, "requests without a 
 FILES = RateLimit("files", MINUTE, Subject.ADDRESS, "files of the console from this address")
 
 RATE_LIMITS: tuple[RateLimit, ...] = (
-    READS, WRITES, WRITE_BYTES, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS,
-    TICKETS, TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
+    READS, WRITES, WRITE_BYTES, LOG_BYTES, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS,
+    POLLS, TICKETS, TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
 )  # fmt: skip
 """All rate limits."""
+
+WRITE_LIMITS = (WRITES, WRITE_BYTES, LOG_BYTES)
+"""The limits of each write with a token. Some routes have one more."""
+
+BYTE_LIMITS = frozenset({WRITE_BYTES, LOG_BYTES})
+"""The limits of bytes, which never refuse a write for somebody's safety."""
 
 
 PORTION = 20
@@ -152,6 +159,17 @@ class RateLimiter:
         if admitted:
             window.balance -= amount
         return self._allowance(window, maximum, admitted=admitted)
+
+    def charge(self, limit: RateLimit, subject: str, maximum: int, amount: int) -> Allowance:
+        """Count ``amount`` uses that were made already, also beyond the limit. Later uses pay for them.
+
+        A write passes the check before its bytes are known. So those that run at the same time may exceed the limit
+        together, by what they append. What a user owes is forgotten when the window ends. It is also forgotten if Redis
+        does not answer when it would be reported.
+        """
+        window = self._window(limit, subject)
+        window.balance -= amount
+        return self._allowance(window, maximum, admitted=True)
 
     def give_back(self, limit: RateLimit, subject: str) -> None:
         """Take back a use that should not count, such as a log-in with the right password."""

@@ -18,6 +18,8 @@ API_DESCRIPTION = (
     "The server refuses unknown parameters and members, and names them. Answers may gain members."
 )
 
+_SCHEMAS = operation.SCHEMA_REF.format(name="")
+
 TAG_TITLES = {
     "users": "Users: sign-up, look-up and changes; accounts that an administrator creates in bulk.",
     "follows": "Following users, and requests to follow protected users. Unfollowing also withdraws an open request.",
@@ -64,7 +66,7 @@ def build_document(rows: tuple[Route, ...]) -> Json:
     about = "a single-use ticket from `POST /v1/streams/ticket`"
     ticket = {"type": "apiKey", "in": "query", "name": TICKET_PARAMETER, "description": about}
     info = {"title": "stream-server", "version": __version__, "description": API_DESCRIPTION}
-    return {
+    made = {
         "openapi": "3.1.0",
         "info": {**info, "license": {"name": "MIT"}},
         "servers": [{"url": "/"}],
@@ -77,12 +79,37 @@ def build_document(rows: tuple[Route, ...]) -> Json:
         },
         "x-dialects": [_dialect_route(row) for row in dialects],
     }
+    named: Json = _with_portable_names(made)
+    return named
 
 
 @cache
 def encoded_document(rows: tuple[Route, ...]) -> bytes:
     """Return the OpenAPI document of ``rows`` as JSON bytes. Cached, because the URL table does not change."""
     return msgspec.json.encode(build_document(rows))
+
+
+def portable_name(name: str) -> str:
+    """Return the name of a schema for a class of ours, so that generated code can have a type of this name.
+
+    Go calls the constructor of ``Comment`` ``NewComment``, so the body of its request is ``CommentBody``. ``List`` is
+    a type of Java, C# and Python's ``typing``.
+    """
+    if name.startswith("New"):
+        return f"{name.removeprefix('New')}Body"
+    return "UserList" if name == "List" else name
+
+
+def _with_portable_names(part: Any, parent: str = "") -> Any:
+    """Return a part of the document in which schemas have portable names, where they stand and where they are meant."""
+    if isinstance(part, list):
+        return [_with_portable_names(each) for each in part]
+    if isinstance(part, dict):
+        names = {name: portable_name(name) if parent == "schemas" else name for name in part}
+        return {names[name]: _with_portable_names(each, name) for name, each in part.items()}
+    if parent == "$ref" and part.startswith(_SCHEMAS):
+        return _SCHEMAS + portable_name(part.removeprefix(_SCHEMAS))
+    return part
 
 
 def _dialect_route(row: Route) -> Json:

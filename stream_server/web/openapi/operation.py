@@ -48,11 +48,15 @@ USER_STREAM_PARAMETERS = {"kinds": ("kinds of events, comma-separated; all if ab
 
 
 def _describe_stream_parameters(row: Route) -> list[Json]:
-    """Return OpenAPI objects for a stream's query parameters and `Last-Event-ID` header, all of them optional."""
-    header = "a cursor; takes precedence over `since`, because an EventSource repeats its URL"
-    appended = "the same in the URL, as polyfills of EventSource append it; the header takes precedence"
+    """Return OpenAPI objects for a stream's query parameters and `Last-Event-ID` header, all of them optional.
+
+    The query parameter ``lastEventId`` is only named: in generated code it would be a second argument of one name.
+    """
+    header = (
+        "a cursor; takes precedence over `since`, because an EventSource repeats its URL. Polyfills of EventSource "
+        f"append it to the URL as `{LAST_EVENT_ID_PARAMETER}`"
+    )
     members = [(name, "query", *described) for name, described in _stream_parameters(row).items()]
-    members.append((LAST_EVENT_ID_PARAMETER, "query", appended, TEXT_SCHEMA))
     members.append((LAST_EVENT_ID_HEADER, "header", header, TEXT_SCHEMA))
     return [
         {"name": name, "in": place, "required": False, "description": about, "schema": schema}

@@ -1,6 +1,7 @@
 """Long polling: a request gets the next events of a stream in one answer, with a cursor for the next request."""
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from aiohttp import hdrs, web
@@ -19,7 +20,7 @@ from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import accepted_coding, add_vary, filter_warnings
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER, plan_stream, pop_number
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, AskedFilters, SubscriptionParser
 
 WAIT_SECONDS_BOUNDS = (25, 0, 60)
 """Default, minimum and maximum of the ``wait`` parameter, in seconds."""
@@ -45,28 +46,48 @@ class PolledEvents(msgspec.Struct):
 async def poll_events(request: web.Request) -> web.Response:
     """``GET`` and ``POST /v1/events``: answer as soon as an event matches, or without events after ``wait`` seconds.
 
-    A HEAD request does not wait.
+    A HEAD request does not wait. A user has few polls at the same time, also while their filters are parsed.
     """
-    hub, parser = request.app[HUB], request.app[SUBSCRIPTION_PARSER]
-    parameters = await read_stream_parameters(request, parser.separators)
+    limits = request.app[LIMITS]
+    with limits.running(request, limits.polls):
+        return await _poll(request)
+
+
+class _Asked(NamedTuple):
+    """The parameters of a poll, parsed. ``is_first`` is whether the poll goes on from no other."""
+
+    start_parameter: str
+    is_first: bool
+    wait: float
+    limit: float
+    filters: AskedFilters
+
+
+def _read_poll(request: web.Request, parser: SubscriptionParser, parameters: dict[str, str]) -> _Asked:
     start_parameter = _start_parameter(parameters)
     is_first = start_parameter not in parameters and LAST_EVENT_ID_HEADER not in request.headers
     wait = pop_number(parameters, "wait", *WAIT_SECONDS_BOUNDS)
     limit = pop_number(parameters, "limit", *LIMIT_BOUNDS)
     if limit != int(limit):
         raise BadRequest("must be a whole number", param="limit")
+    filters = parser.read(parameters, start_parameter=start_parameter)
+    return _Asked(start_parameter, is_first, wait, limit, filters)
+
+
+async def _poll(request: web.Request) -> web.Response:
+    hub, parser = request.app[HUB], request.app[SUBSCRIPTION_PARSER]
+    read = partial(_read_poll, request, parser)
+    async with request[OPENING].given_back():  # those who wait for their turn must not keep others from Redis
+        asked = await read_stream_parameters(request, parser.separators, read, in_turn=True)
     framing = select_framing(NDJSON, chunked=True)
     coding = accepted_coding(request)
-    filters = parser.read(parameters, start_parameter=start_parameter)
-    plan = await plan_stream(request, filters, framing, start_parameter)
+    plan = await plan_stream(request, asked.filters, framing, asked.start_parameter)
     reject_when_draining(request)
-    poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
-    asked = plan.subscribe_request
-    warnings = filter_warnings(asked.subscription, asked.position) if is_first else []
-    limits = request.app[LIMITS]
+    poll = LongPoll(hub, plan.subscribe_request, limit=int(asked.limit), initial_gaps=plan.known_gaps)
+    opened = plan.subscribe_request
+    warnings = filter_warnings(opened.subscription, opened.position) if asked.is_first else []
     request[OPENING].give_back()
-    with limits.running(request, limits.polls):
-        polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else wait)
+    polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else asked.wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
     body = _encode_answer(polled, warnings, hub.now_ms())
     response = web.Response(body=body, headers=headers, zlib_executor_size=MAX_BYTES_COMPRESSED_HERE)

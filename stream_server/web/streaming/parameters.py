@@ -1,6 +1,8 @@
 """Reads the parameters of a stream from the query, a form or a JSON object. Each parameter becomes one text."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -8,6 +10,7 @@ from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.body import MAX_BODY_BYTES, decode_object, read_body, read_content_type
 from stream_server.web.http.query import parse_pairs, query_of
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.route import JSON_MEDIA_TYPE
 
 LAST_EVENT_ID_PARAMETER = "lastEventId"
@@ -20,23 +23,31 @@ STREAM_BODY_FACTOR = 4
 """A stream's parameters may have this many times the bytes of a write's body, because 5,000 ids take 90 KB."""
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
+T = TypeVar("T")
 Pairs = list[tuple[str, str]]
 _REPEATED = "given more than once; join values with a comma"
 
 
-async def read_stream_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
-    """Return all parameters of a stream's request.
+async def read_stream_parameters(
+    request: web.Request, separators: Mapping[str, str], read: Callable[[dict[str, str]], T], *, in_turn: bool = False
+) -> T:
+    """Return what ``read`` makes of all parameters of a stream's request.
 
-    The ticket of a GET or HEAD request, and ``lastEventId`` in the query, are left out: other functions read them.
-    ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
-    another parameter is repeated, or if a value is neither text, number, boolean nor list.
+    The parameters of a POST are parsed and read in one turn of its sender, who pays for the time, when the body has
+    come. With ``in_turn``, so are those of other methods. The ticket of a GET or HEAD request, and ``lastEventId`` in
+    the query, are left out: other functions read them. ``separators`` maps each parameter that may be repeated to the
+    text that joins its values.
+
+    Raises BadRequest if another parameter is repeated, or if a value is neither text, number, boolean nor list. Raises
+    UnsupportedMediaType for another body than a form or JSON, RateLimited if the turn does not come soon, and what
+    ``read`` raises.
     """
-    if request.method != "POST":
-        return read_query_parameters(request, separators)
-    pairs = [pair for pair in query_of(request).pairs if pair[0] != LAST_EVENT_ID_PARAMETER]
-    if request.body_exists:
-        pairs += await _read_body_pairs(request, separators)
-    return join_parameters(pairs, separators)
+    parse: Callable[[], dict[str, str]] = partial(read_query_parameters, request, separators)
+    if request.method == "POST":
+        parse = await _receive_parameters(request, separators)
+    elif not in_turn:
+        return read(parse())
+    return await request.app[LIMITS].payer(request).run_in_turn(lambda: read(parse()))
 
 
 def read_query_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
@@ -60,18 +71,31 @@ def join_parameters(pairs: Sequence[tuple[str, str]], separators: Mapping[str, s
     return parameters
 
 
-async def _read_body_pairs(request: web.Request, separators: Mapping[str, str]) -> Pairs:
-    """Read the parameters of a form or JSON body. Raises UnsupportedMediaType for another Content-Type."""
-    media_type = read_content_type(request).media_type
-    if media_type not in {FORM_MEDIA_TYPE, JSON_MEDIA_TYPE}:
-        raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or {JSON_MEDIA_TYPE}", param="Content-Type")
-    body = await read_body(request, STREAM_BODY_FACTOR * MAX_BODY_BYTES)
-    if media_type == FORM_MEDIA_TYPE:
-        try:
-            return parse_pairs(body.decode("utf-8-sig"))
-        except UnicodeDecodeError:
-            raise BadRequest("the form is not UTF-8", code="malformed_body") from None
-    return list(member_pairs(decode_object(body, "body"), separators))
+async def _receive_parameters(request: web.Request, separators: Mapping[str, str]) -> Callable[[], dict[str, str]]:
+    """Read the body of a POST, if it has one. Return a function that parses the query and this form or JSON."""
+    media_type, body = "", b""
+    if request.body_exists:
+        media_type = read_content_type(request).media_type
+        if media_type not in {FORM_MEDIA_TYPE, JSON_MEDIA_TYPE}:
+            raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or {JSON_MEDIA_TYPE}", param="Content-Type")
+        body = await read_body(request, STREAM_BODY_FACTOR * MAX_BODY_BYTES)
+
+    def parse() -> dict[str, str]:
+        pairs = [pair for pair in query_of(request).pairs if pair[0] != LAST_EVENT_ID_PARAMETER]
+        if media_type == FORM_MEDIA_TYPE:
+            pairs += _form_pairs(body)
+        elif media_type:
+            pairs += member_pairs(decode_object(body, "body"), separators)
+        return join_parameters(pairs, separators)
+
+    return parse
+
+
+def _form_pairs(body: bytes) -> Pairs:
+    try:
+        return parse_pairs(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise BadRequest("the form is not UTF-8", code="malformed_body") from None
 
 
 def member_pairs(members: Mapping[str, object], separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:

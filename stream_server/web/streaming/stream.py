@@ -50,9 +50,6 @@ _GAP = "\x00"
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
 
-NEVER_MATCHES = "never_matches"
-"""Code of the ``warning`` for terms or phrases of a filter that can match no text."""
-
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
@@ -135,10 +132,10 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
         first = begin_body(first)
     place = limits.take_stream(request)
     try:
-        connection = StreamConnection(owner.own(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
+        connection = StreamConnection(owner.require_client(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
         connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
         attach_stream(hub, stream_plan, connection, place)
-        place.release = owner.hand_over(connection)
+        place.release = owner.detach(connection)
     except BaseException:
         place()
         raise
@@ -146,7 +143,7 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
 
 
 def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
-    """Return a stream's first messages: `hello`, a `gap` if entries are lost, and the warnings about its filters."""
+    """Return a stream's first messages: `hello`, a `gap` for what is lost, and the warnings about its filters."""
     asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
     encode = asked.framing.encode_control
     if encode in TEXT_ENCODERS:
@@ -154,8 +151,8 @@ def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
         data = pattern % (format_iso_time(now_ms).encode(), asked.connection_id.encode())
     else:
         data = encode(_hello(asked.position, now_ms, asked.connection_id, app[CONFIG].retry_ms))
-    if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
-        data += encode(messages.gap_message(stream_plan.known_gap, now_ms))
+    for gap in stream_plan.known_gaps:  # in the same write, because the cursor of `hello` lies behind the gap
+        data += encode(messages.gap_message(gap, now_ms))
     if stream_plan.may_warn:
         for warning in filter_warnings(asked.subscription, asked.position):
             data += encode(messages.notice_message(warning, now_ms))
@@ -174,12 +171,12 @@ def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> 
 
 
 def filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:
-    """Return a ``warning`` for each filter that the hub must test on every event, and for terms that never match."""
+    """Return a ``warning`` for each filter that the hub must test on every event, and for each doubt about filters."""
     costly = subscription.unindexed_bases
     members: list[dict[str, object]] = [{"code": COSTLY_FILTER, "filter": name} for name in costly]
-    for name, terms in subscription.unmatchable_terms.items():
-        message = f"these terms of {name} can match no text: {', '.join(terms)}"
-        members.append({"code": NEVER_MATCHES, "filter": name, "terms": list(terms), "message": message})
+    for code, name, terms, message in subscription.doubts:
+        told = {"terms": list(terms)} if terms else {}
+        members.append({"code": code, "filter": name, **told, "message": message})
     return [StreamNotice("warning", position, each) for each in members]
 
 

@@ -54,7 +54,7 @@ class StreamConnection(asyncio.Protocol):
         """Let ``borrower.descriptor`` be the socket's whenever nothing is unsent, until another borrower comes or None.
 
         For a borrower the transport reports its first unsent byte instead of its high-water mark. It calls its protocol
-        before it closes the descriptor. So nothing is lent before it has this protocol (see `Connection.hand_over`).
+        before it closes the descriptor. So nothing is lent before it has this protocol (see `Connection.detach`).
         """
         if self._borrower is not None:
             self._borrower.descriptor = NO_DESCRIPTOR

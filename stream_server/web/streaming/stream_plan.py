@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from aiohttp import web
@@ -12,18 +13,22 @@ from filters.follow import Home
 from filters.narrowing import KINDS, PERSONAL_KINDS, Kinds
 from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
+from filters.suggestion import did_you_mean
 from stream_server.errors import BadRequest, Forbidden, Unavailable
-from stream_server.events.position import LOG_START, Position
+from stream_server.events.entry import SavedRule
+from stream_server.events.position import Position
 from stream_server.hub.client import BoundFilters, StreamToken, SubscribeRequest
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import Framing, Gap
+from stream_server.hub.messages import RULES_FORGOTTEN, Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.query import query_of
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import read_request_id
 from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.limits.processor_time import Payer
 from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.parameters import (
@@ -52,12 +57,12 @@ class StreamPlan(NamedTuple):
 
     Attributes:
         subscribe_request: The hub's request for the events.
-        known_gap: The lost entries before the start, or None.
+        known_gaps: What the stream cannot deliver before its start.
         may_warn: Whether the stream may begin with warnings about its filters.
     """
 
     subscribe_request: SubscribeRequest
-    known_gap: Gap | None
+    known_gaps: Sequence[Gap]
     may_warn: bool = True
 
 
@@ -65,7 +70,7 @@ async def plan_filtered_stream(request: web.Request, framing: Framing) -> Stream
     """Plan a stream of `/v1/stream`. A process remembers what a query asks for, because many clients send it again."""
     parser, text = request.app[SUBSCRIPTION_PARSER], request.rel_url.raw_query_string
     if request.method == "POST":
-        asked = parser.read(await read_stream_parameters(request, parser.separators))
+        asked = await read_stream_parameters(request, parser.separators, parser.read)
     elif (known := parser.known.get(text)) is not None:
         asked = known
     else:
@@ -90,34 +95,37 @@ async def plan_stream(
         if subscription.required_scopes:
             require_scopes(subscription, claims.scopes)
     else:
-        subscription = await parse_filters(app, asked, claims.scopes, request)
+        payer = app[LIMITS].payer(request)
+        subscription = await parse_filters(app, asked, claims.scopes, payer, request)
     written = _written_start(request, asked.since, start_parameter)
     start = None if written is None else await _find_start(request, *written)
     viewer = None
     if not subscription.viewer_independent:
         viewer = _current_viewer(app, claims.sub) or await load_viewer(app, claims.sub, request)
-    position = app[HUB].head if start is None else await _reach(app[HUB], start)
+    position = None if start is None else await _reach(app[HUB], start)
     if asked.is_ready:
-        bound = BoundFilters(subscription, viewer, None)
+        bound = BoundFilters(subscription, viewer, None, app[HUB].head if position is None else position)
     else:
         bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
-    return _make_plan(request, asked.described, bound, framing, position, start, may_warn=asked.may_warn)
+    return _make_plan(request, asked.described, bound, framing, start, may_warn=asked.may_warn)
 
 
 async def parse_filters(
-    app: web.Application, asked: AskedFilters, scopes: frozenset[str], request: web.Request | None = None
-) -> Subscription:
+    app: web.Application, asked: AskedFilters, scopes: frozenset[str], payer: Payer,
+    request: web.Request | None = None,
+) -> Subscription:  # fmt: skip
     """Return the filters of a stream. Raises as `plan_stream` does.
 
     Puts the ids of users in the place of their names in ``follow``. This takes a round trip if it has names, and so do
-    rules that name users by login. ``scopes`` are those of the caller's token.
+    rules that name users by login. ``scopes`` are those of the caller's token. Long
+    filters are parsed in a thread, for whose time ``payer`` pays.
     """
     subscription, parameters = asked.subscription, asked.parameters
     if subscription is None:
         await begin_to_ask(request)
         if not asked.impersonal:  # the protocols of Twitter know ids only
             parameters = await resolve_followed(app[STORE].users, parameters)
-        subscription = await app[SUBSCRIPTION_PARSER].parse(asked, parameters)
+        subscription = await app[SUBSCRIPTION_PARSER].parse(asked, parameters, payer)
     rules = subscription.find_base(Rules.name)
     if isinstance(rules, Rules) and (logins := rules.logins()):
         await begin_to_ask(request)
@@ -133,27 +141,29 @@ def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
 
 
 async def bind_filters(
-    app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position,
+    app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position | None,
     request: web.Request | None = None,
 ) -> BoundFilters:  # fmt: skip
     """Return the filters with what depends on the user: saved rules, and the users whom the user follows.
 
-    The caller must have fixed ``position``, because the stream reads later changes of rules from the log.
+    They begin after ``position``, None for the head. They begin later if rules that the user had there are forgotten.
     """
-    rules_read_at, personal = LOG_START, None
+    personal = None
     if subscription.find_base(SavedRules.name) is not None:
         await begin_to_ask(request)
-        subscription, rules_read_at = await _with_saved_rules(app, uid, subscription)
+        subscription, position = await _with_saved_rules(app, uid, subscription, position)
+    if position is None:
+        position = app[HUB].head
     if viewer is not None and subscription.uses_me:
-        personal, following = make_private_view(app, viewer, position)
+        personal, following = make_private_view(app, viewer)
         subscription = subscription.with_following(following)
-    return BoundFilters(subscription, viewer, personal, rules_read_at)
+    return BoundFilters(subscription, viewer, personal, position)
 
 
 async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan:
     """Plan the caller's own stream (`/v1/stream/user`). Its parameters are only ``since`` and ``kinds``."""
     app = request.app
-    parameters = await read_stream_parameters(request, app[SUBSCRIPTION_PARSER].separators)
+    parameters = await read_stream_parameters(request, app[SUBSCRIPTION_PARSER].separators, dict)
     described = describe(parameters)
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
@@ -162,20 +172,21 @@ async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan
     viewer = await load_viewer(app, request[CLAIMS].sub, request)
     position = app[HUB].head if start is None else await _reach(app[HUB], start)
     bound = bind_user_filters(app, kinds, viewer, position)
-    return _make_plan(request, described, bound, framing, position, start)
+    return _make_plan(request, described, bound, framing, start)
 
 
 def bind_user_filters(app: web.Application, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
     """Return the filters of a user's own stream, which begins after ``position``."""
-    personal, following = make_private_view(app, viewer, position, is_user_stream=True)
-    return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, personal)
+    personal, following = make_private_view(app, viewer, is_user_stream=True)
+    return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, personal, position)
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
     """Return the event kinds in ``kinds``, by default all. Raises ParameterError for other parameters or kinds."""
     for name in parameters:
         if name != "kinds":
-            message = f"the user stream accepts since and kinds, not {name[:40]!r}"
+            meant = did_you_mean(name, ("since", "kinds"))
+            message = f"the user stream accepts since and kinds, not {name[:40]!r}{meant}"
             raise ParameterError(message, param=name[:40], code="unknown_parameter")
     kinds = parameters.get("kinds")
     return Kinds(USER_STREAM_KINDS) if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
@@ -208,14 +219,15 @@ def _current_viewer(app: web.Application, uid: str) -> Viewer | None:
 
 
 async def _with_saved_rules(
-    app: web.Application, uid: str, subscription: Subscription
+    app: web.Application, uid: str, subscription: Subscription, position: Position | None
 ) -> tuple[Subscription, Position]:
-    """Put the user's saved rules into the filter ``rules``.
+    """Put into the filter ``rules`` those that the user had at ``position``, None for now.
 
-    Also returns the position of the log at which the rules were read.
+    Also returns the position of these rules. It is later than ``position`` if rules of then are forgotten.
     """
-    hub = app[HUB]
-    saved, known = await app[STORE].rules.get_all(uid)
+    hub, rules = app[HUB], app[STORE].rules
+    saved: Collection[SavedRule]
+    saved, known = await (rules.get_all(uid) if position is None else rules.get_all_at(uid, position))
     await wait_for_head(hub, known)
     return subscription.replace_base(await hub.saved_rules.build(uid, saved)), known
 
@@ -227,29 +239,37 @@ async def _reach(hub: Hub, start: StreamStart) -> Position:
 
 
 def make_private_view(
-    app: web.Application, viewer: Viewer, position: Position, *, is_user_stream: bool = False
+    app: web.Application, viewer: Viewer, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
     """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.
 
     The stream's filter must use this very set, not a copy: the view changes it when the caller's follows change.
     """
     head, following = app[HUB].head, set(viewer.following)
-    view = PrivateView(viewer, position, following=following, following_read_at=head, is_own_stream=is_user_stream)
+    view = PrivateView(viewer, following=following, following_read_at=head, is_own_stream=is_user_stream)
     return view, following
 
 
 def _make_plan(
-    request: web.Request, described: str, bound: BoundFilters, framing: Framing, position: Position,
-    start: StreamStart | None, *, may_warn: bool = True,
+    request: web.Request, described: str, bound: BoundFilters, framing: Framing, start: StreamStart | None, *,
+    may_warn: bool = True,
 ) -> StreamPlan:  # fmt: skip
-    """Return the plan of a stream: a subscribe request with a random connection id, and the gap before the start."""
+    """Return the plan of a stream: a subscribe request with a random connection id, and the gaps before the start."""
     claims = request[CLAIMS]
     subscribe_request = SubscribeRequest(
-        read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, position,
-        viewer=bound.viewer, private_view=bound.private_view, rules_read_at=bound.rules_read_at,
+        read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, bound.position,
+        viewer=bound.viewer, private_view=bound.private_view,
         opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=described,
     )  # fmt: skip
-    return StreamPlan(subscribe_request, None if start is None else start.known_gap, may_warn)
+    return StreamPlan(subscribe_request, () if start is None else _known_gaps(start, bound.position), may_warn)
+
+
+def _known_gaps(start: StreamStart, begin: Position) -> list[Gap]:
+    """Return the gaps before a stream that begins after ``begin``, because the rules of before are forgotten."""
+    gaps = [] if start.known_gap is None else [start.known_gap]
+    if begin != start.position:
+        gaps.append(Gap(start.position.cursor, begin, RULES_FORGOTTEN, begin.n - start.position.n))
+    return gaps
 
 
 def stream_token(claims: Claims) -> StreamToken:

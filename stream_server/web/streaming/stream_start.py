@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.events.position import EPOCH_MS, LOG_START, Position
-from stream_server.hub.messages import Gap
+from stream_server.hub.messages import TRIMMED, Gap
 from stream_server.store.log.event_log import EventLog, LogLookup
 
 _CURSOR_PATTERN = re.compile(r"(\d{1,15})-(\d{1,6})(?:\.(\d{1,15}))?", re.ASCII)
@@ -77,8 +77,7 @@ async def _start_at_cursor(
     """Return a cursor's start, with a gap if its entry is missing. Raises InvalidCursor for a cursor above the head."""
     text, ms, seq, n = cursor
     if (ms, seq) == (0, 0):  # the cursor of an empty log: start before the first entry ever written
-        floor = await log.floor()
-        return StreamStart(LOG_START, None) if floor is None else _start_at_floor(LOG_START.cursor, 0, floor)
+        return _start_at_floor(LOG_START.cursor, 0, await log.look_up(0, 0))
     located = await log.look_up(ms, seq)
     if located.entry is not None and n in (None, located.entry.position.n):
         return StreamStart(located.entry.position, None)
@@ -89,7 +88,7 @@ async def _start_at_cursor(
     if located.resume_position is not None:
         return StreamStart(located.resume_position, Gap(text, located.resume_position, "rolled_back", None))
     if located.floor is not None and (ms, seq) < located.floor[:2] and located.floor.n > 1:
-        return _start_at_floor(text, n if located.rollback_start is None else None, located.floor)
+        return _start_at_floor(text, n if located.rollback_start is None else None, located)
     position = located.previous or LOG_START
     return StreamStart(position, Gap(text, position, "unknown_position", None))
 
@@ -109,17 +108,17 @@ async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLoo
     return located
 
 
-def _start_at_floor(cursor: str, n: int | None, floor: Position) -> StreamStart:
+def _start_at_floor(cursor: str, n: int | None, located: LogLookup) -> StreamStart:
     """Start at the oldest entry that the log still has, with a gap that counts the missed entries.
 
     ``n`` is the entry number in the client's cursor. If ``n`` is None or greater than the number of the oldest entry,
     the count is unknown, and the gap has none.
     """
-    position = floor.previous()
-    if n == position.n:
+    position = LOG_START if located.floor is None else located.floor.previous()
+    if n == position.n or (n == LOG_START.n and not located.has_lost_front):
         return StreamStart(position, None)
     missed = position.n - n if n is not None and n < position.n else None
-    return StreamStart(position, Gap(cursor, position, "trimmed", missed))
+    return StreamStart(position, Gap(cursor, position, TRIMMED, missed))
 
 
 async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> StreamStart:
@@ -133,7 +132,7 @@ async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> 
     if located.floor is None:
         return StreamStart(located.head, None)
     position = located.floor.previous()
-    return StreamStart(position, Gap(value, position, "trimmed", None) if position.n else None)
+    return StreamStart(position, Gap(value, position, TRIMMED, None) if located.has_lost_front else None)
 
 
 def _parse_time_ms(value: str, now_ms: int, param: str) -> int:

@@ -12,6 +12,7 @@ from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
 from stream_server.errors import BadRequest
 from stream_server.runtime.event_loop import WorkThread
+from stream_server.web.limits.processor_time import Payer
 from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import find_names
 
@@ -120,24 +121,28 @@ class SubscriptionParser:
             return asked
         parsed = self._parse(asked, parameters)
         has_saved_rules = SavedRules.name in parameters
-        may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.unmatchable_terms)
+        may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.doubts)
         is_ready = not has_saved_rules and not parsed.uses_me and Rules.name not in parameters
         return AskedFilters(parameters, parsed, described, since, explain, impersonal, may_warn, is_ready)
 
-    async def parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
+    async def parse(self, asked: AskedFilters, parameters: dict[str, str], payer: Payer) -> Subscription:
         """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.
 
-        Raises ParameterError for an invalid filter, and Unavailable if too many long subscriptions are being parsed.
+        Raises ParameterError for an invalid filter, and Unavailable or RateLimited if too many wait to be parsed.
         """
-        return await self.thread.run(lambda: self._parse(asked, parameters))
+        return await payer.run_in(self.thread, lambda: self._parse(asked, parameters))
 
     def _parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
         return parse_subscription(parameters, self.registry, explain=asked.explain, viewer_independent=asked.impersonal)
 
-    async def parse_rule(self, text: str) -> Rule:
-        """Parse the text of one filter rule. Raises ParameterError for an invalid rule."""
+    async def parse_rule(self, text: str, user: str = "") -> Rule:
+        """Parse the text of one filter rule, after at most one piece of work of each other user.
+
+        The limits of writes and trials bound the time that one user takes. Without ``user``, as for rules that were
+        saved, all callers are one. Raises ParameterError for an invalid rule.
+        """
         parse = self._parse_rule_cached if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule
-        return await self.thread.run(lambda: parse(text))
+        return await self.thread.run(lambda: parse(text), user)
 
     def _parse_rule(self, text: str) -> Rule:
         return Rule.parse(text, self.registry)

@@ -1,8 +1,8 @@
 """The connection of an open WebSocket: a stream's connection that also reads what the client sends.
 
 The hub writes frames to it as to every stream. The parser exists only while a client's bytes are in it. Reading stops
-while an operation runs, while the client does not take its answers, and after each slice of frames, so that a client
-that sends without a pause costs the others little.
+while an operation runs, while the client does not take its answers, and while its user or its address has taken more
+than its share of processor time. So one that sends without a pause, also by many sockets, costs the others little.
 """
 
 import asyncio
@@ -10,30 +10,11 @@ from typing import Protocol
 
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.disconnect import DisconnectReason
+from stream_server.web.limits.processor_time import Payer
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.websocket.deflate import FrameFault
 from stream_server.web.websocket.frame_reader import FrameReader, Received
 from stream_server.web.websocket.frames import CloseCode, Opcode, encode_close, encode_frame
-
-MAX_FRAMES_AT_ONCE = 32
-"""Most frames of one client that are handled in one iteration of the event loop, about half a millisecond."""
-
-SLICE_PAUSE_SECONDS = 0.01
-"""Pause in seconds before the next slice of frames of one client."""
-
-LONG_BYTES = 4096
-LONG_BYTES_PER_SECOND = 2**20
-"""A client that is more than ``LONG_BYTES`` ahead of this rate is not read until the rate has caught up.
-
-64 KiB of hostile JSON hold the event loop for about 5 ms. So one client takes less than a tenth of the loop's time.
-What a client sends compressed counts once more when it is expanded: 64 KiB may come in a hundred bytes.
-"""
-
-OPERATION_BYTES = LONG_BYTES // 2
-"""An operation that takes a task counts as so many bytes more, so a client has at most 512 of them in a second.
-
-It takes up to a third of a millisecond, also if a limit refuses it.
-"""
 
 CLOSE_SECONDS = 5.0
 """Seconds in which a client takes the last bytes, and answers a close frame, before its connection is dropped."""
@@ -76,22 +57,23 @@ class WebSocketConnection(StreamConnection):
 
     Attributes:
         receiver: Handles the client's messages. The code that makes the connection must set it.
+        payer: Whose processor time the client's messages take.
     """
 
     __slots__ = (
-        "_compresses", "_has_sent_close", "_is_busy", "_is_resuming", "_paid_until", "_reader", "_state", "receiver",
+        "_compresses", "_has_sent_close", "_is_busy", "_is_waiting", "_reader", "_state", "payer", "receiver",
     )  # fmt: skip
 
     receiver: Receiver
 
-    def __init__(self, transport: asyncio.Transport, *, buffer_bytes: int, compresses: bool) -> None:
+    def __init__(self, transport: asyncio.Transport, *, buffer_bytes: int, compresses: bool, payer: Payer) -> None:
         """``compresses`` is whether compression was agreed on. For the size see `StreamConnection`."""
         super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes)
+        self.payer = payer
         self._compresses = compresses
         self._has_sent_close = False
         self._is_busy = False
-        self._is_resuming = False
-        self._paid_until = 0.0
+        self._is_waiting = False
         self._reader: FrameReader | None = None
         self._state = _OPEN
 
@@ -102,6 +84,7 @@ class WebSocketConnection(StreamConnection):
         """
         self._state = _DEAF
         self._reader = None
+        self.payer.leave(self._take_turn)
         super().connection_lost(exc)
         del self.receiver
 
@@ -112,54 +95,31 @@ class WebSocketConnection(StreamConnection):
         if self._reader is None:
             self._reader = FrameReader(compresses=self._compresses)
         self._reader.feed(data)
-        if not self._is_resuming:
-            self._charge(len(data))
-            self._read_slice()
+        self._go_on()
 
-    def _read_slice(self) -> None:
-        """Handle some of the frames that have come. Read no more from the socket while others wait to be handled."""
-        for _ in range(MAX_FRAMES_AT_ONCE):
-            reader = self._reader
-            if reader is None:
-                return  # the client has closed the WebSocket, or must not be heard any more
-            if self._is_busy or self.is_full:
-                self._pause_reading()
-                return
-            try:
-                received = reader.read()
-            except FrameFault as fault:
-                self._fail(fault.code, fault.reason)
-                return
-            if received is None:
-                self._wait_for_bytes(reader)
-                return
-            self._handle(received)
-            if self._compresses and self._charge(len(received.payload)):
-                return
-        self._rest(SLICE_PAUSE_SECONDS)
+    def _read_frame(self) -> bool:
+        """Handle the next frame that has come. Return whether another one may be handled now.
 
-    def _charge(self, size: int) -> bool:
-        """Count received bytes. Return whether the client has sent so much that nothing is read from it for a while."""
-        now = asyncio.get_running_loop().time()
-        self._paid_until = max(self._paid_until, now) + size / LONG_BYTES_PER_SECOND
-        ahead = self._paid_until - now
-        if ahead <= LONG_BYTES / LONG_BYTES_PER_SECOND:
+        Frames wait while an operation runs, and while the client's buffer is full.
+        """
+        reader = self._reader
+        if reader is None:
+            return False  # the client has closed the WebSocket, or must not be heard any more
+        if self._is_busy or self.is_full:
+            self._pause_reading()
             return False
-        self._rest(ahead)
-        return True
-
-    def _rest(self, seconds: float) -> None:
-        """Stop reading from the client for a while. Does nothing during such a pause."""
-        self._pause_reading()
-        if not self._is_resuming:
-            self._is_resuming = True
-            asyncio.get_running_loop().call_later(seconds, self._resume)
-
-    def _wait_for_bytes(self, reader: FrameReader) -> None:
+        try:
+            received = reader.read()
+        except FrameFault as fault:
+            self._fail(fault.code, fault.reason)
+            return False
+        if received is not None:
+            self._handle(received)
+            return True
         if reader.is_idle:
             self._reader = None
-        if not self._is_resuming:
-            self._resume_reading()
+        self._resume_reading()
+        return False
 
     def _resume_reading(self) -> None:
         if not self._transport.is_closing() and not self._transport.is_reading():
@@ -169,26 +129,25 @@ class WebSocketConnection(StreamConnection):
         if self._state < _DEAF and not self._transport.is_closing():
             self._transport.pause_reading()
 
-    def _resume(self) -> None:
-        self._is_resuming = False
-        if not self._charge(0):  # more was expanded meanwhile
-            self._go_on()
+    def _take_turn(self) -> None:
+        self._is_waiting = False
+        self._go_on()
 
     def _go_on(self) -> None:
-        """Handle the frames that wait, unless a pause, a running operation or a full buffer holds them up."""
-        if self._state >= _DEAF or self._is_busy or self.is_full or self._is_resuming:
+        """Handle the frames that have come, as long as who pays for them may. Read no more while some wait."""
+        if self._state >= _DEAF or self._is_waiting:
             return
         if self._reader is None:
             self._resume_reading()
-        else:
-            self._read_slice()
+        elif self.payer.repeat(self._read_frame):
+            self._pause_reading()
+            self._is_waiting = True
+            self.payer.wait(self._take_turn)
 
     def set_busy(self, *, is_busy: bool) -> None:
         """Stop reading while the answer to a message takes longer than one call, or go on with it."""
         self._is_busy = is_busy
-        if is_busy:
-            self._charge(OPERATION_BYTES)
-        else:
+        if not is_busy:
             self._go_on()
 
     def resume_writing(self) -> None:

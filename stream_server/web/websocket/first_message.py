@@ -93,6 +93,7 @@ class FirstMessage:
         place = limits.take_stream(request)
         place.release, self._place.release = self._place.release, None
         self._forget()
+        self._connection.payer = limits.payer(request)
         self._connection.write(hello_bytes(app, plan))
         start_stream(app, claims, plan, self._connection, place)
 

@@ -6,7 +6,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.usual_request import connection_of
-from stream_server.web.streaming.parameters import read_stream_parameters
+from stream_server.web.streaming.parameters import read_query_parameters
 from stream_server.web.streaming.stream import Planner, hello_bytes
 from stream_server.web.streaming.stream_plan import plan_filtered_stream, plan_user_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -39,18 +39,19 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
         reject_when_draining(request)
         place, first = limits.take_stream(request), hello_bytes(app, plan)
     else:
-        await read_stream_parameters(request, app[SUBSCRIPTION_PARSER].separators)  # the other checks come later
+        read_query_parameters(request, app[SUBSCRIPTION_PARSER].separators)  # the other checks come later
         plan, place, first = None, limits.take_unproven(request), b""
     try:
         connection = WebSocketConnection(
-            connection_of(request).own(), buffer_bytes=app[HUB].limits.buffer_bytes, compresses=compresses
-        )
+            connection_of(request).require_client(), buffer_bytes=app[HUB].limits.buffer_bytes, compresses=compresses,
+            payer=limits.payer(request),
+        )  # fmt: skip
         connection.write(encode_head(request, compresses=compresses) + first)
         if plan is not None:
             start_stream(app, request[CLAIMS], plan, connection, place)
         else:
             FirstMessage(request, lambda: planner(request, framing), connection, place)
-        place.release = connection_of(request).hand_over(connection)
+        place.release = connection_of(request).detach(connection)
     except BaseException:
         place()
         raise

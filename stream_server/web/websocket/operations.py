@@ -6,13 +6,13 @@ update, which is a message of the stream: `effective`. A wrong operation is answ
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited
+from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited, Unavailable
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.client import BoundFilters
@@ -179,17 +179,17 @@ class Operations:
         self._connection.set_busy(is_busy=True)
         self._task = self._app[HUB].background_tasks.start(self._run(handle, operation), "operation of a WebSocket")
 
-    def _handler(self, name: str) -> Callable[[Operation], Awaitable[None]]:
+    def _handler(self, name: str) -> Callable[[Operation], Coroutine[Any, Any, None]]:
         if name == "update":
             return self._update
         if name == "token":
             return self._prolong
         raise BadRequest("the operations are update, token and ping", code="unknown_parameter", param="op")
 
-    async def _run(self, handle: Callable[[Operation], Awaitable[None]], operation: Operation) -> None:
+    async def _run(self, handle: Callable[[Operation], Coroutine[Any, Any, None]], operation: Operation) -> None:
         try:
             async with self._app[LIMITS].openings.place():
-                await handle(operation)
+                await self._connection.payer.run_steps(handle(operation))
         except Exception as error:  # noqa: BLE001 - the stream goes on
             self._answer_error(as_refusal(error), operation.echo)
         finally:
@@ -228,11 +228,15 @@ class Operations:
                 return bind_user_filters(app, kinds, await load_viewer(app, uid), position)
 
             return bind_own
-        subscription = await parse_filters(app, app[SUBSCRIPTION_PARSER].read(parameters), self._scopes)
+        asked = app[SUBSCRIPTION_PARSER].read(parameters)
+        subscription = await parse_filters(app, asked, self._scopes, self._connection.payer)
 
         async def bind(position: Position) -> BoundFilters:
             viewer = None if subscription.viewer_independent else await load_viewer(app, uid)
             bound = await bind_filters(app, uid, subscription, viewer, position)
+            if bound.position != position:
+                message = "rules that you had at this place are forgotten; try again when the stream is at the head"
+                raise Unavailable(message, retry_after=1)
             require_scopes(subscription, self._scopes)  # again: another token may have come meanwhile
             return bound
 

@@ -586,3 +586,108 @@ test("an error of the program's own functions is told as uncaught, and the strea
   for (const each of runners) process.on("uncaughtException", each);
   assert.deepEqual(uncaught, ["state", "state", "message", "message", "state"]);
 });
+
+const LONGEST_WAIT = 3600; // in seconds, as in the Python client
+const MOST_BYTES = 16 * 2 ** 20;
+
+test("absurd waits of a refusal are not taken", async () => {
+  const future = new Date(Date.now() + 9000 * 86_400_000).toUTCString();
+  const waits = [
+    ["9".repeat(5000), LONGEST_WAIT], ["3196800", LONGEST_WAIT], ["3601", LONGEST_WAIT], ["3600", 3600], ["1.5", 1.5], ["0", 0], [future, LONGEST_WAIT],
+    ["Wed, 21 Oct 2015 07:28:00 GMT", 0], ["Fri, 31 Dec 99999999999 23:59:59 GMT"], ["-5"], ["NaN"], ["Infinity"], ["1e9"], ["0x10"], ["soon"], [""],
+  ];
+  for (const [text, expected] of waits) {
+    const answers = { "GET /x": () => new Response("", { status: 503, headers: { "Retry-After": text } }) };
+    const refused = await new Client("http://host", { token: "a", fetch: server(answers).fetch }).request("GET", "/x").catch((error) => error);
+    assert.equal(refused.retryAfter, expected, text.slice(0, 40));
+  }
+  for (const [member, expected] of [[1e300, LONGEST_WAIT], [-1, 0], ["soon", undefined], [[5], undefined], [null, undefined], [2, 2]]) {
+    assert.equal(new ApiError(429, { code: "c", message: "m", retry_after: member }).retryAfter, expected, String(member));
+  }
+});
+
+test("absurd waits of a stream are waited for once and not long, and never spin", async () => {
+  for (const retry_after of [2 ** 31 / 1000, 2 ** 53, 1e308, -1e308, "soon", {}, true]) {
+    const { made, asked, stream } = streaming({}, { random: () => 0.5 });
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    made[0].say({ kind: "goodbye", cursor: "c", code: "shutdown", reason: "r", retry_after });
+    assert.equal(stream.state.name, "waiting");
+    const wait = (stream.state.retryAt - Date.now()) / 1000;
+    assert.ok(wait > 0.1 && wait <= LONGEST_WAIT * 1.25, `${String(retry_after)}: ${wait}`);
+    for (let turn = 0; turn < 30; turn++) await new Promise((done) => setTimeout(done, 1));
+    assert.deepEqual([made.length, asked.length], [1, 1], String(retry_after));
+    stream.close();
+  }
+});
+
+test("an absurd wait of a refused update does not send it again and again", async () => {
+  const { made, stream } = streaming();
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  stream.update({ track: "cake" });
+  made[0].say({ kind: "error", id: 1, error: { code: "rate_limited", message: "later", retry_after: 2 ** 31 } });
+  for (let turn = 0; turn < 30; turn++) await new Promise((done) => setTimeout(done, 1));
+  assert.equal(made[0].sent.length, 1);
+  stream.close();
+});
+
+test("a session with an absurd life is not exchanged again and again", async () => {
+  for (const expires_in of [-1, 0, "soon", undefined, 1e308]) {
+    const answers = { "POST /v1/sessions": () => [201, { token: "t", expires_in, refresh_token: "r", user: { id: "1" } }] };
+    const { asked, client, stream } = streaming(answers, { token: undefined });
+    await client.signIn({ login: "ada", password: "p" });
+    const count = () => asked.filter(([name]) => name === "POST /v1/sessions").length;
+    await until(() => asked.some(([name]) => name === "POST /v1/streams/ticket"));
+    const before = count();
+    for (let turn = 0; turn < 50; turn++) await new Promise((done) => setTimeout(done, 1));
+    assert.ok(count() - before <= 1 && before <= 3, `${String(expires_in)}: ${before}, ${count()}`);
+    stream.close();
+  }
+});
+
+test("no more of an answer is read than a client takes", async () => {
+  let pulled = 0;
+  const endless = () => new ReadableStream({ pull: (controller) => (pulled++, controller.enqueue(new Uint8Array(2 ** 20).fill(32))) });
+  for (const status of [200, 400]) {
+    pulled = 0;
+    const { fetch } = server({ "GET /x": () => new Response(endless(), { status }) });
+    const failure = await new Client("http://host", { token: "a", fetch }).request("GET", "/x").catch((error) => error);
+    assert.ok(failure instanceof ApiError);
+    assert.equal(failure.code, "too_large");
+    assert.ok(pulled <= MOST_BYTES / 2 ** 20 + 3, String(pulled));
+  }
+  const umlaut = new Response(new ReadableStream({ start: (c) => (c.enqueue(new Uint8Array([34, 195])), c.enqueue(new Uint8Array([164, 34])), c.close()) }));
+  assert.equal(await new Client("http://host", { token: "a", fetch: server({ "GET /x": () => umlaut }).fetch }).request("GET", "/x"), "ä");
+});
+
+test("what is no message, or too long, is a lost connection that is tried again", async () => {
+  for (const data of ["{", "[]", "null", '"text"', '{"kind":7}', "[".repeat(100_000), `{"kind":"post","text":"${"x".repeat(MOST_BYTES)}"}`]) {
+    const { made, heard, stream } = streaming();
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    made[0].onmessage({ data });
+    assert.deepEqual([stream.state.name, heard.length, made[0].closed, stream.cursor], ["waiting", 1, true, "c"], data.slice(0, 20));
+    stream.close();
+  }
+});
+
+test("an iterator holds few bytes, and the stream waits for it", async () => {
+  const { made, stream } = streaming({}, {}, { onMessage: undefined });
+  const iterator = stream[Symbol.asyncIterator]();
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  const text = "x".repeat(MOST_BYTES / 4);
+  for (let nth = 1; nth <= 8; nth++) made[0].say({ kind: "post", cursor: `c${nth}`, status: { text } });
+  assert.deepEqual([stream.state.name, made[0].closed], ["waiting", true]);
+  const cursors = [];
+  for (let nth = 1; nth <= 4; nth++) cursors.push((await iterator.next()).value.cursor);
+  assert.deepEqual(cursors, ["c1", "c2", "c3", "c4"]);
+  const next = iterator.next();
+  await until(() => made.length === 2);
+  assert.equal(made[1].url.searchParams.get("since"), "c4");
+  made[1].say({ kind: "hello", cursor: "c4", connection: "x" });
+  made[1].say({ kind: "post", cursor: "c5", status: { text } });
+  assert.equal((await next).value.cursor, "c5");
+  stream.close();
+});

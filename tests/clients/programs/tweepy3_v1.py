@@ -67,7 +67,7 @@ def of_status(status: Any) -> dict[str, Any]:
 
 auth = tweepy.OAuthHandler("key", "secret")
 auth.set_access_token(token, "secret")
-stream = tweepy.Stream(auth, Listener(), host=netloc, chunk_size=1, timeout=20)
+stream = tweepy.Stream(auth, Listener(), host=netloc, chunk_size=1, timeout=60)
 asked = {name: value.split(",") for name, value in (argument.split("=") for argument in arguments)}
 if "locations" in asked:
     asked["locations"] = [float(number) for number in asked["locations"]]

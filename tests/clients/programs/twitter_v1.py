@@ -17,7 +17,7 @@ def say(**told: object) -> None:
 
 
 stream = TwitterStream(
-    domain=netloc, auth=OAuth(token, "secret", "key", "secret"), timeout=0.5, heartbeat_timeout=2, secure=True
+    domain=netloc, auth=OAuth(token, "secret", "key", "secret"), timeout=0.5, heartbeat_timeout=60, secure=True
 )
 asked = dict(argument.split("=") for argument in arguments)
 try:

@@ -11,7 +11,7 @@ from typing import Self
 import aiohttp
 
 from tests.end_to_end.api import Answer, Api, mint
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 RETRY_SECONDS = 0.1
 """The wait between two attempts. It is shorter than the server asks for, so an outage affects many attempts."""
@@ -51,11 +51,11 @@ class Author:
         """Finish the current post, which may be on the log already. Then post no more."""
         task, self._task = self._task, None
         if task is not None:
-            await asyncio.wait({task}, timeout=60)
+            await asyncio.wait({task}, timeout=PATIENCE)
             assert task.done(), f"the post that was under way was never acknowledged; refused: {self.refused}"
             task.result()
 
-    async def has_posted(self, more: int, seconds: float = 60.0) -> None:
+    async def has_posted(self, more: int, seconds: float = PATIENCE) -> None:
         """Wait until the server has acknowledged ``more`` further posts."""
         target = len(self.acknowledged) + more
         what = f"{target} posts; refused: {self.refused}"

@@ -8,6 +8,8 @@ from contextlib import suppress
 from typing import Self
 from urllib.parse import urlsplit
 
+from tests.waiting import PATIENCE
+
 ATTACH_FILTER = 26
 """SO_ATTACH_FILTER of Linux (asm-generic/socket.h). The socket module has no name for it."""
 
@@ -56,7 +58,7 @@ class RawClient:
         self.received += len(data)
         return data
 
-    async def read_until(self, mark: bytes, seconds: float = 20.0) -> bytes:
+    async def read_until(self, mark: bytes, seconds: float = PATIENCE) -> bytes:
         """Read until ``mark`` and return all of it. Raises AssertionError if the connection ends before that."""
         came = b""
         async with asyncio.timeout(seconds):
@@ -66,7 +68,7 @@ class RawClient:
                 came += data
         return came
 
-    async def read_to_end(self, seconds: float = 20.0) -> bytes:
+    async def read_to_end(self, seconds: float = PATIENCE) -> bytes:
         """Read until the other side closes or resets the connection."""
         came = b""
         with suppress(ConnectionError):

@@ -193,7 +193,8 @@ class _Passage:
         """Close both ends. Returns 1 for the first time and 0 after that."""
         first = not self.cut
         self.cut = True
-        self.near.transport.abort()
+        if first:  # a TLS transport that is closed twice and then aborted raises in Python 3.11.2
+            self.near.transport.abort()
         if self.far is not None:
             self.far.transport.abort()
         return int(first)

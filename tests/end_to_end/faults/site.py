@@ -79,7 +79,7 @@ class Site(NamedTuple):
     async def ready(self, wanted: bool) -> None:  # noqa: FBT001 - what is waited for
         """Wait until every server answers ``/readyz`` with ``wanted``."""
         for api in self.apis:
-            await eventually(partial(is_ready, api, wanted), seconds=60, what=f"ready={wanted}")
+            await eventually(partial(is_ready, api, wanted), what=f"ready={wanted}")
 
 
 async def is_ready(api: Api, wanted: bool) -> bool:  # noqa: FBT001 - what is asked for
@@ -89,8 +89,8 @@ async def is_ready(api: Api, wanted: bool) -> bool:  # noqa: FBT001 - what is as
     return bool(answer.json["ready"]) is wanted
 
 
-async def all_until(streams: Sequence[Consumer], check: Callable[[Consumer], object], seconds: float = 60) -> None:
-    await asyncio.gather(*(stream.until(check, seconds) for stream in streams))
+async def all_until(streams: Sequence[Consumer], check: Callable[[Consumer], object]) -> None:
+    await asyncio.gather(*(stream.until(check) for stream in streams))
 
 
 async def feel(streams: Sequence[Consumer], *, behind: bool, times: int = 1) -> None:
@@ -123,7 +123,7 @@ async def site(folder: Path, layout: str, *flags: str, direct: bool = False) -> 
         started = await asyncio.gather(*(stack.enter_async_context(server) for server in made))
         for one in started:  # a server announces itself when its first worker takes connections
             port = int(one.address.rpartition(":")[2])
-            await eventually(partial(_all_listen, port, workers), seconds=60, what="all workers")
+            await eventually(partial(_all_listen, port, workers), what="all workers")
         apis = [await stack.enter_async_context(Api(server)) for server in started]
         yield Site(redis, proxy, started, apis)
 

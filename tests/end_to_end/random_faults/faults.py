@@ -20,7 +20,7 @@ from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.server import Server
 from tests.processes import alive, children
 from tests.redis_process import RedisProcess
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 Fault = Callable[[], Awaitable[None]]
 
@@ -101,7 +101,7 @@ class Faults:
     async def _pause(self, least: float, most: float) -> None:
         await asyncio.sleep(self._chance.uniform(least, most))  # the length of a fault or of a pause
 
-    async def _until(self, check: Callable[[], object], *, seconds: float = 10.0, what: str = "") -> None:
+    async def _until(self, check: Callable[[], object], *, seconds: float = PATIENCE, what: str = "") -> None:
         await eventually(check, seconds=seconds * self.patience, what=what)
 
     # Redis and the links to it.
@@ -147,7 +147,7 @@ class Faults:
             def killed() -> Any:
                 return client.client_kill_filter(_type="pubsub")
 
-            await self._until(killed, seconds=20, what="a subscriber to kill")
+            await self._until(killed, what="a subscriber to kill")
 
     async def link_cut(self) -> None:
         async with self._link() as proxy:
@@ -160,7 +160,7 @@ class Faults:
         async with self._link() as proxy:
             before = proxy.swallowed_bytes
             proxy.swallow()
-            await self._until(lambda: proxy.swallowed_bytes > before, seconds=20, what="swallowed bytes")
+            await self._until(lambda: proxy.swallowed_bytes > before, what="swallowed bytes")
             await self._pause(0.5, 3)
             proxy.swallow(False)
 
@@ -168,7 +168,7 @@ class Faults:
         async with self._link() as proxy:
             before = proxy.delayed_bytes
             proxy.delay(self._chance.uniform(0.05, 0.3))
-            await self._until(lambda: proxy.delayed_bytes > before, seconds=20, what="delayed bytes")
+            await self._until(lambda: proxy.delayed_bytes > before, what="delayed bytes")
             await self._pause(0.3, 1.5)
             proxy.delay(0)
 
@@ -183,7 +183,7 @@ class Faults:
                 refused = partial(_has_refused_since, proxy, proxy.refused)
                 proxy.refuse()
                 await proxy.cut()
-                await self._until(refused, seconds=20, what="a refused connection")
+                await self._until(refused, what="a refused connection")
                 await self._pause(0.2, 1.5)
                 with suppress(AssertionError):
                     await eventually(self._seen.writes_given_up, seconds=8, what="a writer to give up")
@@ -198,7 +198,7 @@ class Faults:
         """Yield the link of a server that no other fault touches meanwhile."""
         front = self._chance.choice([front for front in self.fronts if not front.held.locked()] or self.fronts)
         async with front.held:
-            await self._until(lambda: front.proxy.open, seconds=30, what="a server that uses its link")
+            await self._until(lambda: front.proxy.open, what="a server that uses its link")
             yield front.proxy
 
     # The servers.
@@ -212,7 +212,7 @@ class Faults:
             workers = children(process.pid)
             front.server.kill()
             assert process.returncode == -signal.SIGKILL
-            await self._until(lambda: not any(map(alive, workers)), seconds=20, what="its workers to end")
+            await self._until(lambda: not any(map(alive, workers)), what="its workers to end")
             await self._start(front.server)
 
     async def server_stopped(self) -> None:
@@ -220,7 +220,7 @@ class Faults:
         front = self._chance.choice(self.fronts)
         async with front.held:
             address = front.server.address
-            await self._until(lambda: self._seen.streams_from(address), seconds=30, what="a stream to end")
+            await self._until(lambda: self._seen.streams_from(address), what="a stream to end")
             await asyncio.to_thread(front.server.stop, 20 * self.patience)
             await self._start(front.server)
 
@@ -234,7 +234,7 @@ class Faults:
         os.kill(killed, signal.SIGKILL)
         await self._until(lambda: not alive(killed), what="the worker to end")
         await self._until(
-            lambda: set(children(supervisor)) - before and killed not in children(supervisor), seconds=40,
+            lambda: set(children(supervisor)) - before and killed not in children(supervisor),
             what="another worker",
         )  # fmt: skip
 

@@ -152,7 +152,7 @@ class Poller(Reader):
         first, last = self.history.steps[-1]
         for n in range(first, last + 1):
             self.scans.scans[n] = last, self.history.states[last]
-            if last > first or self.history.entries[n - 1].kind == "follow":
+            if last > first:
                 self.scans.unsure.add(n)
 
     async def close(self) -> None:

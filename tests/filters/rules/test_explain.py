@@ -2,10 +2,10 @@
 
 import pytest
 
-from filters import analyzed_text
-from filters.analyzed_text import FoldedText
+from filters import folded_text
 from filters.entities import extract_entities
 from filters.event import Event
+from filters.folded_text import FoldedText
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from tests.filters.texts import post
@@ -72,7 +72,11 @@ def test_positions_count_code_points_of_the_original_text(registry: Registry) ->
     assert explain == [((14, 18), (20, 23)), ((14, 18),), ((8, 18),), ((0, 6),)]
     linked = post("see http://a.com/x and b.com")
     assert Rule.parse("url:x", registry).explain(linked).indices == ((4, 18),)
-    assert Rule.parse('"b see"~4 OR "com see"~4', registry).explain(linked).parts[1].indices == ((0, 16),)
+    assert Rule.parse('"b see"~4 OR "com see"~4', registry).explain(linked).parts[1].indices == ((0, 18),)
+    glued = post("ß @bob님이 te\u00ada\u200b, $TEA now")
+    assert Rule.parse('"bob 님이" OR "tea $tea"', registry).explain(glued).parts[0].indices == ((2, 8),)
+    assert Rule.parse('"bob 님이" OR "tea $tea"', registry).explain(glued).parts[1].indices == ((9, 20),)
+    assert Rule.parse('"님이 tea"', registry).explain(glued).indices == ((6, 13),)
     assert Rule.parse('"京タ"', registry).explain(post("東京タワー")).indices == ((1, 3),)
 
 
@@ -139,10 +143,10 @@ def test_a_text_is_folded_once_for_all_parts(registry: Registry, monkeypatch: py
             folded.append(original)
             super().__init__(original)
 
-    monkeypatch.setattr(analyzed_text, "FoldedText", Counted)
+    monkeypatch.setattr(folded_text, "FoldedText", Counted)
     explained = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(
         post("tea " * 51 + "once")
     )
     assert len(explained.parts) == 20
     assert [len(part.indices) for part in explained.parts[-1].parts] == [51, 50, 50]
-    assert len(folded) == 2  # with its links and without
+    assert len(folded) == 1

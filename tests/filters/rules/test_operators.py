@@ -11,7 +11,7 @@ from filters.registry import Registry
 from filters.rules.operators import operator_specs
 from filters.rules.rule import Rule
 from filters.rules.words import ProximityCondition
-from filters.term_search import WordSequence
+from filters.word_sequence import WordSequence
 from tests.filters.rules.cases import CASES, Case
 from tests.filters.texts import post
 
@@ -112,3 +112,12 @@ def test_proximity_skips_words_that_are_never_near(monkeypatch: pytest.MonkeyPat
     assert tried == []
     assert proximity.matches(post("a " * 60 + "c " * 6 + "b " * 60))
     assert len(tried) == 1
+
+
+def test_a_phrase_runs_into_a_link_as_it_expands(registry: Registry) -> None:
+    """Its short form is no text for filters, also where the words of the short form follow."""
+    link = Url("https://t.co/x1", "shown.org/tea", "https://example.com/coffee", (4, 19))
+    event = post("see https://t.co/x1, t co x1", entities=Entities(urls=(link,)))
+    assert Rule.parse('"see example com coffee t"', registry).matches(event)
+    assert not Rule.parse('"see t co"', registry).matches(event)
+    assert Rule.parse('"see example"', registry).explain(event).indices == ((0, 19),)

@@ -18,11 +18,14 @@ UNLASTING = {"user_update", "message", "notification", "list_update", "group_upd
 """Kinds that change no set."""
 
 
-def as_logged(entry: Entry) -> LoggedEvent:
-    """An entry as an event of the model."""
+def as_logged(entry: Entry) -> list[LoggedEvent]:
+    """An entry as events of the model: one for each receiver of a notification, one for any other entry."""
+    if entry.kind == "notification":
+        told = [(uid, about(entry)) for uid in entry.audience_users]
+        return [LoggedEvent(entry.kind, f"users:{uid}", tuple(sorted(members.items()))) for uid, members in told]
     kind, _, ids = entry.audience.partition(":")
     audience = f"{kind}:{','.join(sorted(ids.split(',')))}" if kind == "users" else entry.audience
-    return LoggedEvent(entry.kind, audience, tuple(sorted(about(entry).items())))
+    return [LoggedEvent(entry.kind, audience, tuple(sorted(about(entry).items())))]
 
 
 def about(entry: Entry) -> dict[str, str]:

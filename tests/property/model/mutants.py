@@ -55,7 +55,12 @@ MUTANTS = (
         for fact in (VisibilityFact.PRIVATE_GROUP, VisibilityFact.GROUP_MEMBER)
     ),
     Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
-    Mutant("an approval notifies nobody", "notify(target_id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
+    Mutant(
+        "an approval notifies nobody",
+        "notify(source, {{who = target_id, kind = 'approve', subject = '', about = ''}}, ms, seq, n)",
+        "",
+        ASKING,
+    ),
     Mutant(
         "a private list is sent to its members",
         "list.private ~= '1' and user.id",
@@ -64,8 +69,8 @@ MUTANTS = (
     ),
     Mutant(
         "a text names a hidden user",
-        "if id and not can_see_user(author, id) then id = nil end",
-        "",
+        "if #ids < MAX_MENTIONED and can_see_user(author, id) then",
+        "if true then",
         ("post", "block", "suspend", "post"),
         seed=1,
     ),
@@ -92,12 +97,12 @@ MUTANTS = (
     ),
     Mutant(
         "a muted user notifies",
-        "receiver == source.id or not wants_notifications_from(receiver, source)",
-        "receiver == source.id",
+        "and wants_notifications_from(one.who, source)",
+        "",
         ("post", "mute", "like", "reply"),
         seed=2,
     ),
-    Mutant("users notify themselves", "receiver == source.id or not", "not", ("post", "like", "reply")),
+    Mutant("users notify themselves", "one.who ~= source.id and", "", ("post", "like", "reply")),
     Mutant(
         "a repost of a repost has it as its original",
         "if row and row.wordless then row = find_visible_status(uid, row.origin) end",

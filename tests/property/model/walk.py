@@ -124,7 +124,7 @@ class Walk:
         for entry in entries:
             self._position = entry.position
             self.journal.apply(entry)
-        found = Counter(as_logged(entry) for entry in entries)
+        found = Counter(event for entry in entries for event in as_logged(entry))
         self._of_one_moment(entries)
         due = Counter(self.world.ground.logged[before:])
         assert found == due, self.because(f"the log has {list(found - due)} instead of {list(due - found)}")

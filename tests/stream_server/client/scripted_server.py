@@ -11,6 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from stream_server.client import Backoff
+from tests.waiting import PATIENCE
 
 
 @dataclass
@@ -50,12 +51,12 @@ class Scripted:
 
     async def left(self) -> None:
         """Wait until a client has closed a connection that this server held open."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await self._gone.wait()
 
     async def until(self, count: int) -> None:
         """Wait until ``count`` requests have been asked."""
-        async with asyncio.timeout(10), self._arrived:
+        async with asyncio.timeout(PATIENCE), self._arrived:
             await self._arrived.wait_for(lambda: len(self.asked) >= count)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:

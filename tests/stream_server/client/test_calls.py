@@ -8,6 +8,7 @@ import pytest
 from stream_server.client import Client, InvalidAddress, Malformed, OutcomeUnknown, Post, RequestRefused, Unreachable
 from stream_server.client.errors import parse_refusal
 from tests.stream_server.client.scripted_server import Answer, RecordedBackoff, error, message, scripted, status
+from tests.waiting import PATIENCE
 
 POSTED = Answer([msgspec.json.encode(status(1, "hi"))], 201)
 UNAVAILABLE = Answer([error("unavailable")], 503)
@@ -228,7 +229,7 @@ async def test_a_goodbye_delays_the_next_request_and_no_event() -> None:
     answer = Answer([b'{"events":[%s],"cursor":"c9"}' % b",".join(events)])
     async with scripted(answer) as script, Client(script.url, "jwt") as api:
         poll = api.poll(track="hi")
-        assert (await asyncio.wait_for(anext(poll), 5)).kind == "post"
+        assert (await asyncio.wait_for(anext(poll), PATIENCE)).kind == "post"
         for _ in range(2):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(anext(poll), 0.02)
@@ -237,6 +238,6 @@ async def test_a_goodbye_delays_the_next_request_and_no_event() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":"no"}', b'{"error":{}}', b"\xff"])
 def test_any_error_page_is_a_refusal(body: bytes) -> None:
-    refused = parse_refusal(502, "soon", body)
+    refused = parse_refusal(502, None, body)
     assert (refused.status, refused.code, refused.retry_after) == (502, "", None)
     assert refused.is_temporary

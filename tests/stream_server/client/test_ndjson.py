@@ -4,7 +4,8 @@ from itertools import chain
 
 import pytest
 
-from stream_server.client.connection import MAX_MESSAGE_BYTES, Frame, NdjsonParser
+from stream_server.client.bounds import MAX_MESSAGE_BYTES
+from stream_server.client.connection import Frame, NdjsonParser
 from stream_server.client.errors import Malformed
 
 

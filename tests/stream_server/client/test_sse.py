@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.client.connection import MAX_MESSAGE_BYTES, Frame, SseParser
+from stream_server.client.bounds import MAX_MESSAGE_BYTES
+from stream_server.client.connection import Frame, SseParser
 from stream_server.client.errors import Malformed
 
 
@@ -27,7 +28,7 @@ def parse(*chunks: bytes) -> list[Frame]:
         (b"id: 7\n\n", [Frame(None, "7")]),
         (b"id\n\n", [Frame(None, "")]),
         (b"id: a\0b\ndata: x\n\n", [Frame(b"x")]),
-        (b"retry: 2500\n\n", [Frame(None, None, 2500)]),
+        (b"retry: 2500\n\n", [Frame(None, None, 2.5)]),
         (b"retry: soon\ndata: x\n\n", [Frame(b"x")]),
         (b"event: post\nunknown: y\ndata: x\n\n", [Frame(b"x")]),
         (b"data: x\r\n\r\ndata: y\r\r", [Frame(b"x"), Frame(b"y")]),

@@ -4,22 +4,24 @@ import asyncio
 import gc
 import inspect
 import os
+import signal
 import sys
 import threading
 from asyncio.subprocess import PIPE
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from stream_server.client import Client, RequestRefused
+from stream_server.client.sync import FORKED, Events
 from stream_server.client.sync import Client as BlockingClient
-from stream_server.client.sync import Events
 from tests.program import ROOT
 from tests.stream_server.client.scripted_server import Answer, RecordedBackoff, message, post, scripted, sse, status
 from tests.stream_server.client.test_tokens import session
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 PROGRAM = Path(__file__).with_name("notebook.py")
 
@@ -80,7 +82,7 @@ async def test_a_client_that_nobody_closes_closes_itself() -> None:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-W", "default", "-c", FORGETFUL, script.url, cwd=ROOT, stdout=PIPE, stderr=PIPE
         )
-        said = await asyncio.wait_for(process.communicate(), 20)
+        said = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert (process.returncode, said) == (0, (b"1700000000000-0.1\n", b""))
     assert [asked.method for asked in script.asked] == ["POST", "GET", "DELETE"]
 
@@ -92,6 +94,65 @@ async def test_a_client_that_nobody_closes_closes_itself() -> None:
     async with scripted() as script:
         await asyncio.to_thread(forget, script.url)
         await eventually(lambda: "stream-server client" not in {each.name for each in threading.enumerate()})
+
+
+FORKING = """
+import contextlib
+import os
+import sys
+import threading
+from stream_server.client.sync import Client
+
+client = Client(sys.argv[1], "jwt")
+unused = Client(sys.argv[1], "jwt")
+stream = client.stream(track="x")
+print(next(stream).cursor, client.post("x").message, flush=True)
+def wait():
+    with contextlib.suppress(RuntimeError):
+        next(stream)
+if sys.argv[2] == "waiting":
+    threading.Thread(target=wait, daemon=True).start()
+    while stream._fetching is None:
+        pass
+if os.fork() == 0:
+    for call in (client.me, lambda: next(stream)):
+        try:
+            call()
+        except RuntimeError as error:
+            print(error, flush=True)
+    stream.close()
+    client.close()
+    print("other client", unused.post("x").message, flush=True)
+    sys.exit(7)
+print("child", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+print("parent", client.post("x").message, flush=True)
+client.close()
+unused.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("waits", ["idle", "waiting"])
+async def test_a_fork_leaves_the_client_to_the_parent(waits: str) -> None:
+    """The child hangs nowhere, and says what to do. The parent goes on, on the connections that it has.
+
+    Another thread may hold the stream at the fork.
+    """
+    posted = Answer([msgspec.json.encode(status(1, "hi"))], 201)
+    async with scripted(Answer([sse("hello", 0), post(1)]), *[posted] * 3) as script:
+        script.hold_path = "/v1/stream"
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-W", "ignore", "-c", FORKING, script.url, waits,
+            cwd=ROOT, stdout=PIPE, stderr=PIPE, start_new_session=True,
+        )  # fmt: skip
+        try:
+            out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    told = [FORKED] * 2
+    assert out.decode().splitlines() == ["1700000000000-0.1 hi", *told, "other client hi", "child 7", "parent hi"]
+    assert (process.returncode, err.decode()) == (0, "")
 
 
 def in_threads(count: int, work: Callable[[], object]) -> list[BaseException | None]:
@@ -170,7 +231,7 @@ async def test_the_client_works_alone_and_inside_a_running_loop() -> None:
             stderr=PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE):
             out, err = await process.communicate()
     assert err.decode() == ""
     lines = out.decode().splitlines()

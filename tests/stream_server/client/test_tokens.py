@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from stream_server.client import Client, LogIn, RequestRefused, SavedSession, SessionLost, Unreachable
-from stream_server.client.tokens import Grant, RenewedToken, grant_of
+from stream_server.client.tokens import FixedToken, Grant, RenewedToken, fetch_from, grant_of
 from tests.stream_server.client.scripted_server import (
     TIME,
     Answer,
@@ -269,3 +269,9 @@ async def test_open_streams_go_on_with_the_renewed_token() -> None:
         await eventually(lambda: stream.token == "t2", what="the new token")
     asked = script.asked[3]
     assert (asked.method, asked.path, asked.headers["Authorization"]) == ("POST", "/v1/streams/c3/token", "Bearer t2")
+
+
+@pytest.mark.parametrize("text", ["\ufeffabc", "abc\n", "abc \r\n", " abc"])
+async def test_a_token_loses_what_a_file_has_around_it(text: str) -> None:
+    assert await FixedToken(text).get() == "abc"
+    assert (await fetch_from(lambda: text)()).token == "abc"

@@ -13,7 +13,7 @@ from stream_server.client import Client, Malformed, Post, RequestRefused, Stream
 from stream_server.client import connection as connection_of_client
 from stream_server.client.connection import WebSocketConnection
 from tests.stream_server.client.scripted_server import RecordedBackoff, message, status
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 Script = Sequence[str | bytes]
 
@@ -117,7 +117,7 @@ async def test_a_dead_server_does_not_hold_up_the_end_of_a_client(monkeypatch: p
     app = web.Application()
     app.router.add_get("/v1/stream", handle)
     async with TestServer(app) as server:
-        async with asyncio.timeout(5), Client(str(server.make_url("")), "jwt") as client:
+        async with asyncio.timeout(PATIENCE), Client(str(server.make_url("")), "jwt") as client:
             streams = [client.stream(track="x", framing="websocket") for _ in range(20)]
             for stream in streams:
                 await anext(stream)

@@ -11,7 +11,7 @@ from stream_server.client.connection import Framing
 from stream_server.client.sync import Client as BlockingClient
 from stream_server.wire.messages import EVENT_TYPES
 from tests.end_to_end.server import Server
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 PASSWORD = "correct horse"
 SWIFT = Backoff(initial_seconds=0.02, max_seconds=0.2)
@@ -172,7 +172,7 @@ async def test_a_refused_websocket_names_the_parameter(people: tuple[Client, Cli
 
 async def wait_for(stream: Stream, kind: str) -> Event:
     """Return the next event of this kind, and skip others."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE):
         while (event := await anext(stream)).kind != kind:
             pass
     return event

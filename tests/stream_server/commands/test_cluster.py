@@ -35,7 +35,7 @@ def run_page(block: int, nodes: list[Node]) -> None:
         if line.startswith("redis-cli"):
             command = re.sub(r"(-h|meet) 10\.0\.0\.(\d)(?: 6379)?", partial(_named, nodes), line)
             answer = b"master_link_status:up" if "info" in command else b"OK"
-            wait_until(partial(_says, command, answer), 30, command)
+            wait_until(partial(_says, command, answer), PATIENCE, command)
 
 
 def _named(nodes: list[Node], place: "re.Match[str]") -> str:
@@ -64,7 +64,7 @@ def cluster() -> Iterator[PrivateCluster]:
     try:
         nodes.start(made=False)
         run_page(0, nodes.nodes)
-        wait_until(lambda: {len(node.table()) for node in nodes.nodes} == {6}, 30, "nodes that have met")
+        wait_until(lambda: {len(node.table()) for node in nodes.nodes} == {6}, PATIENCE, "nodes that have met")
         run_page(1, nodes.nodes)
         nodes.agreed()
         yield nodes
@@ -85,7 +85,7 @@ def test_the_core_moves_to_a_new_node_with_its_data(cluster: PrivateCluster) -> 
     core, new = cluster.owner(), cluster.new_node()
     core.run("SET", "{core}:kept", "1")
     run_page(2, [core, *cluster.nodes[1:]])
-    wait_until(lambda: cluster.owner() is new, 30, "a new owner")
+    wait_until(lambda: cluster.owner() is new, PATIENCE, "a new owner")
     cluster.agreed()
     assert new.run("GET", "{core}:kept") == b"1"
 
@@ -128,7 +128,7 @@ async def test_the_watch_sees_an_open_core_and_says_what_is_set_up_wrongly(clust
     watch = ClusterWatch(client, client, 5)
     assert watch.fault == NOT_OWNED
     await watch.look()
-    assert (watch.fault, watch.detail()) == ("", {})
+    assert (watch.fault, watch.all_warnings) == ("", ())
     core, other, *_ = cluster.primaries()
     cluster.open_slot(CORE_SLOT, core, other)
     await watch.look()
@@ -138,7 +138,7 @@ async def test_the_watch_sees_an_open_core_and_says_what_is_set_up_wrongly(clust
     await watch.check()
     assert watch.fault == ""
     (warning,) = watch.warnings
-    assert watch.detail() == {"warnings": (warning,)}
+    assert watch.all_warnings == (warning,)
     assert "--write-replicas 5" in warning
     await client.close()
 

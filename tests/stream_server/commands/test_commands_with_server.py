@@ -14,6 +14,7 @@ from stream_server.client import Client, Post, RequestRefused
 from tests.command_line import COMMAND, clean_environment, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
 
@@ -159,7 +160,7 @@ def test_replay_posts_each_line_once_although_the_server_is_killed(tmp_path: Pat
             server.kill()
             server.flags = ("--port", server.address.rpartition(":")[2])
             server.start()
-            assert replay.process.wait(60) == 0, replay.err
+            assert replay.process.wait(PATIENCE) == 0, replay.err
         assert "repeated requests 0" not in " ".join(replay.out.split()), "the kill was not felt"
         posted = _recent_posts(server, jwt)
         assert sorted(posted) == sorted(texts)

@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+from contextlib import closing
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from stream_server.commands import doctor_machine as machine
 from stream_server.commands.doctor_machine import CheckResult, CheckState
 from stream_server.config import config
 from stream_server.hub.group import leave_to_python
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries, each_engine, newest
 from tests.waiting import eventually
 
 
@@ -48,6 +49,17 @@ async def test_a_durable_redis_only_needs_a_rewritten_append_only_file(which: st
     assert not [finding for finding in after if "BGREWRITEAOF" in finding.sentence]
 
 
+async def test_snapshots_are_advised_against() -> None:
+    """When one fails, Redis refuses all writes."""
+    with RedisProcess(newest()) as server, closing(server.client()) as client:
+        client.config_set("save", "3600 1")
+        found = await doctor_redis.check_redis(server.url, 1.0)
+        client.config_set("save", "")
+        without = await doctor_redis.check_redis(server.url, 1.0)
+    assert outcome(found, "`save` points") is CheckState.ADVICE
+    assert not [finding for finding in without if "save" in finding.sentence]
+
+
 async def test_an_unreachable_redis_is_broken_and_its_password_hidden(tmp_path: Path) -> None:
     found = await doctor_redis.check_redis(f"unix://:hunter22@{tmp_path}/nobody.sock", 0.2)
     assert [finding.state for finding in found] == [CheckState.BROKEN]
@@ -73,6 +85,7 @@ def test_the_signing_key_is_checked_and_never_shown_or_created(tmp_path: Path) -
 def test_the_data_folder_is_checked(tmp_path: Path) -> None:
     new = config.load({"data_dir": str(tmp_path / "new" / "deep")}, {})
     assert machine.check_data_folder(new)[0].state is CheckState.GOOD
+    (tmp_path / "jwt.secret").touch()
     tmp_path.chmod(0o777)
     open_to_all = config.load({"data_dir": str(tmp_path)}, {})
     assert outcome(machine.check_data_folder(open_to_all), "chmod 700") is CheckState.ADVICE

@@ -17,6 +17,7 @@ import pytest
 from stream_server.commands import doctor_redis
 from stream_server.commands.doctor_machine import CheckState
 from stream_server.errors import ApiError
+from stream_server.security.clock_check import ClockCheck
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from tests import unprivileged
@@ -237,7 +238,7 @@ REDIS = {
 
 async def guarded_write(store: Store) -> None:
     """Write as a server does, after a look at Redis."""
-    guard = WriteGuard(store.state, 0)
+    guard = WriteGuard(store.state, 0, ClockCheck().compare)
     with suppress(ApiError):
         await guard.check()
     guard.refuse_writes()

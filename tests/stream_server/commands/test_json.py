@@ -15,6 +15,7 @@ from stream_server.cli import cli
 from tests.command_line import COMMAND, ROOT, invoke, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
+from tests.waiting import PATIENCE
 
 WITHOUT_JSON = {"serve", "completion", "cluster demo"}
 """Commands without ``--json``; the documentation says why."""
@@ -92,7 +93,7 @@ def test_json_of_commands_with_a_server(server: Server, tmp_path: Path) -> None:
     with running(*COMMAND, "worker", "--json", "--data-dir", server.data, folder=tmp_path, env=environment()) as worker:
         worker.until(lambda: "processing jobs" in worker.err)
         worker.process.send_signal(signal.SIGTERM)
-        assert worker.process.wait(15) == 0
+        assert worker.process.wait(PATIENCE) == 0
     assert parsed("worker", worker.out)["parked"] == 0
 
 
@@ -139,4 +140,4 @@ def test_a_reader_that_has_seen_enough_ends_tail_quietly(server: Server) -> None
         assert process.stdout.readline()
         process.stdout.close()
         post(server, jwt, "two", "three")
-        assert (process.wait(20), process.stderr.read()) == (0, b"")
+        assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")

@@ -15,6 +15,7 @@ import pytest
 from tests.command_line import COMMAND, ROOT, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
 
@@ -34,7 +35,7 @@ class Screen:
 
     def until(self, check: Callable[[str], object]) -> None:
         """Wait until ``check`` is true of the text."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while not check(self.text):
             assert time.monotonic() < end, self.text[-2000:]
             assert self.process.poll() is None, self.text[-2000:]
@@ -45,7 +46,7 @@ class Screen:
 
     def interrupt(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(15)
+        code = self.process.wait(PATIENCE)
         with suppress(OSError):
             self.text += os.read(self._end, 65536).decode(errors="replace")
         return code
@@ -54,7 +55,7 @@ class Screen:
         os.close(self._end)
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(5)
+        self.process.wait(PATIENCE)
 
 
 @contextmanager

@@ -39,7 +39,12 @@ def test_a_match_shows_its_indices_in_code_points() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "code", "line", "caret"),
-    [("tea (milk", 2, "tea (milk", 9), ("茶茶 from:", 2, "茶茶 from:", 10), ("tea )", 2, "tea )", 4)],
+    [
+        ("tea (milk", 2, "tea (milk", 9),
+        ("tea \u200f\ufe0f(", 2, "tea \u200f\ufe0f(", 5),
+        ("茶茶 from:", 2, "茶茶 from:", 10),
+        ("tea )", 2, "tea )", 4),
+    ],
 )
 def test_a_bad_rule_has_a_caret_under_its_column(rule: str, code: int, line: str, caret: int) -> None:
     ended, out, err = explain(rule, "--text", "x")

@@ -11,6 +11,7 @@ import click
 import pytest
 
 import stream_server
+from stream_server.__main__ import main
 from stream_server.build import PACKAGES, digest_of, full_version
 from stream_server.cli import cli
 from stream_server.client import ClientFailure
@@ -64,6 +65,7 @@ def test_builds_of_other_code_have_another_version(tmp_path: Path) -> None:
         (("serve", "--port", "-1"), "--port (STREAM_SERVER_PORT) must be 0 port or more"),
         (("serve", "--nonsense"), "No such option"),
         (("nonsense",), "No such command"),
+        (("serv",), "Did you mean 'serve'?"),
         (("token",), "Missing option '--user'"),
         (("token", "--user", "a"), "give its --data-dir"),
         (("token", "--user", "a", "--ttl", "soon"), "15m, 1h or 30d"),
@@ -86,6 +88,12 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: tuple[str, ...],
     assert outcome.out == ""
 
 
+def test_a_token_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a.b.c", encoding="utf-16")
+    outcome = invoke("tail", "--track", "x", "--token-file", str(tmp_path / "token"))
+    assert (outcome.code, outcome.err) == (2, "stream-server: --token-file is not a text in UTF-8\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -99,6 +107,16 @@ def test_an_unreachable_server_or_redis_is_one_sentence_and_exit_code_3(argument
     assert outcome.code == 3, outcome
     assert outcome.err.startswith("stream-server: ")
     assert outcome.err.count("\n") == 1
+
+
+def test_ctrl_c_while_the_command_is_imported_ends_it_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stream_server.cli.main", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (ClientFailure("no"), 1)])

@@ -36,7 +36,8 @@ def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(write: Wr
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("prot = 80", "unknown setting 'prot'"),
+        ("prot = 80", "unknown setting 'prot'; did you mean port?"),
+        ("zzz = 80", "unknown setting 'zzz'; `stream-server serve --help` lists the settings"),
         ("[server]\nport = 80", "unknown setting 'server'"),
         ('settings_file = "other.toml"', "unknown setting 'settings_file'"),
         ('port = "80"', "port must be a whole number (port)"),
@@ -137,3 +138,61 @@ def test_a_worker_has_and_reloads_the_settings_of_its_supervisor(write: Write, m
     assert (newer.retry_ms, newer.streams_per_user, newer.ring_bytes) == (11, 23, 16)
     assert newer.job_workers == load({}, {}).job_workers
     assert newer.port == 4711
+
+
+KUBERNETES = {
+    "STREAM_SERVER_SERVICE_HOST": "10.96.3.4",
+    "STREAM_SERVER_SERVICE_PORT": "80",
+    "STREAM_SERVER_SERVICE_PORT_HTTP": "80",
+    "STREAM_SERVER_PORT": "tcp://10.96.3.4:80",
+    "STREAM_SERVER_PORT_80_TCP": "tcp://10.96.3.4:80",
+    "STREAM_SERVER_PORT_80_TCP_PROTO": "tcp",
+    "STREAM_SERVER_PORT_80_TCP_PORT": "80",
+    "STREAM_SERVER_PORT_80_TCP_ADDR": "10.96.3.4",
+    "STREAM_SERVER_REDIS_SERVICE_HOST": "10.96.3.5",
+    "STREAM_SERVER_REDIS_PORT": "tcp://10.96.3.5:6379",
+    "STREAM_SERVER_REDIS_PORT_6379_TCP_ADDR": "10.96.3.5",
+}
+"""What Kubernetes sets for services with the names ``stream-server`` and ``stream-server-redis``."""
+
+DOCKER = {
+    "STREAM_SERVER_PORT": "tcp://172.17.0.5:8000",
+    "STREAM_SERVER_NAME": "/proxy/stream-server",
+    "STREAM_SERVER_ENV_LANG": "C.UTF-8",
+}
+
+
+@pytest.mark.parametrize("variables", [KUBERNETES, DOCKER])
+def test_the_variables_by_which_containers_know_a_service_are_no_settings(variables: dict[str, str]) -> None:
+    assert load({}, variables) == load({}, {})
+    assert load({}, variables | {"STREAM_SERVER_RETRY_MS": "7"}).retry_ms == 7
+    assert load({"port": 9}, variables).port == 9
+
+
+@pytest.mark.parametrize(
+    "variable",
+    ["STREAM_SERVER_PROT=80", "STREAM_SERVER_REDIS_PORT=6379", "STREAM_SERVER_PORTS=", "STREAM_SERVER_NAME=mine"],
+)
+def test_a_variable_that_is_neither_a_setting_nor_of_another_service_is_refused(variable: str) -> None:
+    name, _, value = variable.partition("=")
+    with pytest.raises(InvalidSetting, match=f"unknown setting {name}"):
+        load({}, {name: value})
+
+
+def test_an_empty_variable_is_not_given(write: Write) -> None:
+    empty = {s.environment_variable: "" for s in SETTINGS}
+    empty |= {f"{s.environment_variable}_FILE": "" for s in SETTINGS if s.is_secret}
+    assert load({}, empty) == load({}, {})
+    file = str(write("port = 1\njwt_issuer = 'me'\n"))
+    settled = load({}, empty | {"STREAM_SERVER_SETTINGS_FILE": file})
+    assert (settled.port, settled.jwt_issuer) == (1, "me")
+
+
+def test_a_worker_knows_that_a_flag_is_empty(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flag wins over the default and, at a reload, over the file."""
+    for name in [s.environment_variable for s in SETTINGS]:
+        monkeypatch.delenv(name, raising=False)
+    flags = {"settings_file": str(write("forwarded_header = 'Forwarded'\n")), "forwarded_header": ""}
+    for name, value in worker_environment(load(flags), flags).items():
+        monkeypatch.setenv(name, value)
+    assert load({}).forwarded_header == load_again({}).forwarded_header == ""

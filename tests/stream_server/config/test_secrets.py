@@ -24,6 +24,10 @@ def test_a_variable_names_a_file_with_the_secret(tmp_path: Path) -> None:
 def test_a_missing_file_is_named_by_its_variable(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="STREAM_SERVER_JWT_SECRET_FILE"):
         load({}, {"STREAM_SERVER_JWT_SECRET_FILE": str(tmp_path / "missing")})
+    with pytest.raises(InvalidSetting, match="did you mean STREAM_SERVER_HEARTBEAT_SECONDS"):
+        load({}, {"STREAM_SERVER_HEARTBEAT": "5"})
+    with pytest.raises(InvalidSetting, match="unknown setting STREAM_SERVER_ZZZ; `stream-server serve --help`"):
+        load({}, {"STREAM_SERVER_ZZZ": "5"})
     with pytest.raises(InvalidSetting, match="unknown setting"):
         load({}, {"STREAM_SERVER_PORT_FILE": str(tmp_path / "port")})
 

@@ -52,7 +52,7 @@ async def test_a_post_through_nginx_is_heard_at_both_servers_and_ctrl_c_ends_all
     scratch.mkdir()
     environment = clean_environment(TMPDIR=str(scratch))
     with running(*COMMAND, "cluster", "demo", folder=tmp_path, env=environment) as shown:
-        await asyncio.to_thread(shown.until, lambda: "see talks" in shown.out, seconds=60)
+        await asyncio.to_thread(shown.until, lambda: "see talks" in shown.out)
         front, token, servers = _values(shown)
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/x-ndjson"}
         async with aiohttp.ClientSession(headers=headers) as session:
@@ -80,7 +80,7 @@ async def test_a_post_through_nginx_is_heard_at_both_servers_and_ctrl_c_ends_all
 async def test_a_killed_demo_leaves_no_process(tmp_path: Path) -> None:
     _skip_without_programs()
     with running(*COMMAND, "cluster", "demo", folder=tmp_path, env=clean_environment()) as shown:
-        await asyncio.to_thread(shown.until, lambda: "replicas copy" in shown.out, seconds=60)
+        await asyncio.to_thread(shown.until, lambda: "replicas copy" in shown.out)
         children = _children(shown.process.pid)
         assert len(children) >= 6
         os.kill(shown.process.pid, signal.SIGKILL)

@@ -37,7 +37,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Start a real server with the demo, and wait until it has printed its guide."""
     folder = tmp_path_factory.mktemp("demo")
     with running(*COMMAND, "serve", "--demo", "--port", "0", folder=folder, env=environment()) as server:
-        server.until(lambda: len(commands(server)) == COMMANDS, seconds=30)
+        server.until(lambda: len(commands(server)) == COMMANDS)
         yield server
         assert server.interrupt() == 0
         assert "Traceback" not in server.err
@@ -95,8 +95,9 @@ async def test_the_printed_password_logs_in(shown: Running) -> None:
 def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) -> None:
     lines = shown.out.splitlines()
     assert re.fullmatch(r"stream-server listening on http://127\.0\.0\.1:\d+", lines[0])
-    assert re.fullmatch(rf"Open this in a browser: {lines[0].split()[-1]}/#code=[\w-]{{43}}", lines[3])
-    assert len(lines) <= 24
+    assert re.fullmatch(rf"Open this in a browser: {lines[0].split()[-1]}/#code=[\w-]{{43}}", lines[4])
+    assert lines[2] == "The data are deleted when the server stops. To keep them, start it with --data-dir ./data"
+    assert len(lines) <= 25
     assert "\x1b" not in shown.out
 
 
@@ -219,6 +220,18 @@ async def test_the_demo_content_is_complete_and_created_once(server: Server) -> 
     assert [one["login"] for one in found["requests"]["users"]] == ["eli"]
 
 
+async def test_a_later_start_of_the_demo_signs_nobody_up(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address may sign up 60 times an hour, so the tenth start would fail."""
+    async with Client(server.address) as api:
+        world = await walkthrough.find_or_create_world(api, mint)
+
+        async def refused(*_: object) -> None:
+            raise AssertionError("a later start signs up")
+
+        monkeypatch.setattr(api, "sign_up", refused)
+        assert await walkthrough.find_or_create_world(api, mint) == world
+
+
 async def test_an_interrupted_setup_of_the_demo_content_is_completed(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,8 +261,9 @@ async def test_the_demo_does_not_act_as_an_existing_user(server: Server) -> None
         found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
         assert (await api.log_in(world.login, walkthrough.PASSWORD)).user.id == world.user_ids["ada"]
         answer = await api.request("GET", "/v1/notifications", token=tokens[0])
+        assert await walkthrough.find_or_create_world(api, mint) == world, "also by its longer logins"
     assert answer["notifications"] == []
     assert not {ada.id, bob.id} & set(world.user_ids.values())
     assert [(me["posts"], me["following"]) for me in found] == [(0, 0)] * 2
-    assert world.login.startswith("ada_")
+    assert world.login == "ada_demo"
     assert f'"{world.login}"' in walkthrough.usage_guide(server.address, "a token", world)

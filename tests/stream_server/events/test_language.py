@@ -9,7 +9,7 @@ from stream_server.app import running_application
 from stream_server.events import language
 from stream_server.events.language import detect_language
 from stream_server.web.http import app_keys
-from tests.filters.data import FOLDER
+from tests.public_data import public_file
 from tests.stream_server import tokens
 from tests.stream_server.store.people import People
 
@@ -57,13 +57,6 @@ NO_LANGUAGE = [
 
 def _detect(text: str) -> str:
     return detect_language(text, extract_entities(text))
-
-
-def _data(name: str) -> str:
-    path = FOLDER.parent / name
-    if not path.exists():
-        pytest.skip(f"the real posts are not at {path}")
-    return path.read_text("utf-8")
 
 
 @pytest.mark.parametrize(("lang", "sentence"), [*SENTENCES.items(), *SHORT.items()])
@@ -117,8 +110,9 @@ async def test_a_setting_disables_detection_of_missing_languages_only(redis_url:
 
 
 def test_the_languages_of_real_posts() -> None:
-    detected = [_detect(json.loads(line)["message"]) for line in _data("tweets.jsonl").splitlines()]
+    tweets = public_file("tweets.jsonl").read_text("utf-8").splitlines()
+    detected = [_detect(json.loads(line)["message"]) for line in tweets]
     assert detected.count("en") > 0.95 * len(detected)
     assert len(detected) - detected.count("en") - detected.count("und") < 0.003 * len(detected)
-    detected = [_detect(one["text"]) for one in json.loads(_data("twitter.json"))["statuses"]]
+    detected = [_detect(one["text"]) for one in json.loads(public_file("twitter.json").read_text("utf-8"))["statuses"]]
     assert detected.count("ja") > 0.9 * len(detected)

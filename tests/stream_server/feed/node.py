@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+import pytest
 from redis.exceptions import WatchError
 
 from filters.registry import Registry
@@ -147,6 +148,7 @@ class Node:
         self._canary_seconds = canary_seconds
         self._limits = limits
         self.jumps: list[tuple[Position, str, int | None]] = []
+        self.questions: list[bytes] = []
         self.rechecks = 0
 
     async def open(self) -> None:
@@ -163,7 +165,7 @@ class Node:
             self.store.log, self.store.rollbacks, self.hub, self.store.user_graphs.get_restricted_accounts,
             last_written=lambda: self.store.last_written, link_health=health,
             on_log_readable=self.reader.mark_readable, canary_seconds=self._canary_seconds,
-            open_signed=lambda message: message,
+            open_signed=lambda message: message, on_question=self.questions.append,
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()
@@ -194,5 +196,19 @@ class Node:
     async def expect_received(self, positions: Sequence[Position]) -> None:
         """Wait until exactly these entries are in the ring, in order."""
         last = positions[-1]
-        await eventually(lambda: self.hub.head == last, seconds=30, what=f"{last.cursor} to arrive")
+        await eventually(lambda: self.hub.head == last, what=f"{last.cursor} to arrive")
         assert self.received() == list(positions)
+
+
+def record_checks(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Position]:
+    """Record the position of the hub at each check that asks Redis from now on."""
+    checks: list[Position] = []
+    look_up = node.store.log.look_up_with_run_id
+
+    async def recorded(position: Position) -> Any:
+        found = await look_up(position)
+        checks.append(position)
+        return found
+
+    monkeypatch.setattr(node.store.log, "look_up_with_run_id", recorded)
+    return checks

@@ -14,7 +14,7 @@ from stream_server.web.streaming.stream_plan import wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
 from tests.stream_server.feed.node import Node, now_ms
 from tests.stream_server.hub.world import Socket
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 _NUMBERS = itertools.count(1)
 
@@ -74,7 +74,7 @@ class ReturningClient:
         for message in fresh:
             self._take(message)
 
-    async def expect_cursor(self, last: Position, *, seconds: float = 30) -> None:
+    async def expect_cursor(self, last: Position, *, seconds: float = PATIENCE) -> None:
         """Wait until everything up to this entry has arrived."""
 
         def all_read() -> bool:

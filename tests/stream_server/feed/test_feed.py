@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
@@ -16,8 +17,8 @@ from stream_server.store import keys
 from stream_server.store.log.event_log import PAGE_BYTES
 from stream_server.store.redis.subscription import Subscription
 from tests.redis_process import RedisProcess, newest
-from tests.stream_server.feed.node import LogWriter, Node, now_ms
-from tests.waiting import eventually
+from tests.stream_server.feed.node import LogWriter, Node, now_ms, record_checks
+from tests.waiting import PATIENCE, eventually
 
 
 async def test_published_entries_arrive_once_and_in_order(node: Node, writer: LogWriter) -> None:
@@ -34,23 +35,9 @@ async def test_a_lost_message_is_read_from_the_log_at_the_next_message(without_c
     assert without_canary.feed.recovered == 2
 
 
-def record_checks(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[Position]:
-    """Record the position of the hub at each canary check from now on."""
-    checks: list[Position] = []
-    look_up = node.store.log.look_up_with_run_id
-
-    async def recorded(position: Position) -> Any:
-        found = await look_up(position)
-        checks.append(position)
-        return found
-
-    monkeypatch.setattr(node.store.log, "look_up_with_run_id", recorded)
-    return checks
-
-
 async def more_checks(checks: list[Position], count: int) -> None:
     end = len(checks) + count
-    await eventually(lambda: len(checks) >= end, seconds=30, what="canary checks")
+    await eventually(lambda: len(checks) >= end, what="canary checks")
 
 
 async def test_a_silent_link_is_noticed_within_two_canary_checks(
@@ -104,32 +91,6 @@ async def test_a_killed_connection_is_reopened_and_misses_nothing(node: Node, wr
     assert node.feed.reconnects >= 1
 
 
-async def test_a_subscriber_that_redis_cuts_for_its_output_buffer_misses_nothing(
-    without_canary: Node, writer: LogWriter, redis_server: RedisProcess
-) -> None:
-    node, client = without_canary, writer.client
-    before: Any = client.config_get("client-output-buffer-limit")
-    noted = _cut_notes(redis_server)
-    client.config_set("client-output-buffer-limit", "pubsub 65536 0 0")
-    try:
-        positions = [writer.write()]
-        await node.expect_received(positions)
-        with client.pipeline() as step:  # one transaction: Redis sends nothing to anybody meanwhile
-            for _ in range(400):
-                step.publish("events:post", b"x" * 1000)
-            step.execute()
-        positions += [writer.write() for _ in range(20)]
-        await node.expect_received(positions)
-    finally:
-        client.config_set("client-output-buffer-limit", before["client-output-buffer-limit"])
-    assert _cut_notes(redis_server) > noted
-    assert node.feed.reconnects == 1
-
-
-def _cut_notes(server: RedisProcess) -> int:
-    return (server.folder / "redis.log").read_text().count("overcoming of output buffer limits")
-
-
 async def test_a_feed_that_missed_trimmed_entries_reports_their_count(without_canary: Node, writer: LogWriter) -> None:
     node = without_canary
     await node.expect_received([writer.write()])
@@ -167,12 +128,12 @@ async def test_large_entries_are_read_in_pages_of_bounded_bytes(
     monkeypatch.setattr(node.store.log, "read", weighed)
     large = writer.new_post().replace(b"text", b"x" * 1_300_000)
     positions = [writer.write(large) for _ in range(2)]
-    await eventually(lambda: node.hub.head == positions[-1], seconds=30, what="the first ones")
+    await eventually(lambda: node.hub.head == positions[-1], what="the first ones")
     writer.client.client_kill_filter(_type="pubsub")  # a new link looks at what its position weighs
-    await eventually(lambda: node.feed.reconnects == 1 and node.feed.is_ready, seconds=30, what="a new link")
+    await eventually(lambda: node.feed.reconnects == 1 and node.feed.is_ready, what="a new link")
     positions += [writer.write(large, published=False) for _ in range(12)]
     positions.append(writer.write())
-    await eventually(lambda: node.hub.head == positions[-1], seconds=30, what="the others")
+    await eventually(lambda: node.hub.head == positions[-1], what="the others")
     assert node.feed.recovered == len(positions) - 2
     assert len(large) < max(sizes) <= PAGE_BYTES
 
@@ -202,7 +163,7 @@ async def test_the_connection_attempts_of_an_outage_are_bounded(
 ) -> None:
     dials: list[float] = []
 
-    async def refused() -> NoReturn:
+    async def refused(_on_question: object) -> NoReturn:
         dials.append(time.monotonic())
         raise Unavailable("refused by the test", retry_after=1)
 
@@ -216,7 +177,7 @@ async def test_the_connection_attempts_of_an_outage_are_bounded(
     assert not node.feed.is_ready
     assert node.feed.link_health.lag_ms() > 0
     monkeypatch.setattr(node.store.log, "subscribe", listen)
-    await eventually(lambda: node.feed.is_ready, seconds=10 + longest, what="the feed to be ready again")
+    await eventually(lambda: node.feed.is_ready, seconds=PATIENCE + longest, what="the feed to be ready again")
 
 
 async def test_a_paused_redis_is_noticed(tmp_path: object) -> None:
@@ -291,8 +252,8 @@ async def test_a_ready_feed_has_read_what_was_written_before_its_subscription(
     listen = node.store.log.subscribe
     positions: list[Position] = []
 
-    async def late() -> Subscription:
-        subscription = await listen()
+    async def late(on_question: Callable[[bytes], None]) -> Subscription:
+        subscription = await listen(on_question)
         positions.append(writer.write(published=False))
         return subscription
 

@@ -10,6 +10,7 @@ import pytest
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.log_reader import LogReader
+from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED
 from stream_server.store import keys
 from stream_server.store.log.event_log import PAGE_BYTES
 from stream_server.store.redis.client import RedisClient
@@ -37,7 +38,7 @@ async def test_a_page_of_the_log_is_read_once_for_all_callers_and_marks_deleted_
         reads.append(_reads(writer))
     assert reads[2] - reads[1] == reads[1] - reads[0]
     assert all(page is pages[0] for page in pages)
-    assert pages[0].is_contiguous
+    assert pages[0].loss == NOTHING_LOST
     assert [entry.is_deleted for entry in pages[0].entries] == [number % 2 == 0 for number in range(1, 21)]
 
 
@@ -82,7 +83,7 @@ async def test_a_page_after_a_lost_position_first_records_the_rollback(without_c
     assert new[-1] < positions[-1]
     page = await node.reader.read_page(positions[4], 256)
     assert [entry.position for entry in page.entries][:5] == new
-    assert (page.is_contiguous, page.entries[5].kind, node.feed.rollbacks) == (False, "rollback", 1)
+    assert (page.loss, page.entries[5].kind, node.feed.rollbacks) == (ROLLED_BACK, "rollback", 1)
     assert node.jumps == [(positions[2], "rolled_back", None)]
     await node.expect_received([*positions[:3], *writer.positions()[3:]])
 
@@ -91,14 +92,14 @@ async def test_a_page_after_a_position_on_the_log_needs_no_recheck(without_canar
     positions = [writer.write() for _ in range(10)]
     await without_canary.expect_received(positions)
     writer.client.xtrim(keys.LOG, maxlen=6, approximate=False)
-    for position, begin in (
-        (positions[5], positions[6]),
-        (positions[3], positions[4]),
-        (positions[1], positions[4]),
-        (LOG_START, positions[4]),
+    for position, begin, loss in (
+        (positions[5], positions[6], NOTHING_LOST),
+        (positions[3], positions[4], TRIMMED),
+        (positions[1], positions[4], TRIMMED),
+        (LOG_START, positions[4], TRIMMED),
     ):
         page = await without_canary.reader.read_page(position, 3)
-        assert (page.entries[0].position, page.is_contiguous) == (begin, True)
+        assert (page.entries[0].position, page.loss) == (begin, loss)
     assert without_canary.rechecks == 0
 
 
@@ -121,7 +122,7 @@ async def test_a_replica_that_lags_or_fails_is_replaced_by_the_primary(
         away = silent
         page = await node.reader.read_page(positions[1], 256)
         assert [entry.position for entry in page.entries] == positions[2:]
-        assert page.is_contiguous
+        assert page.loss == NOTHING_LOST
     assert node.rechecks == 2
 
 

@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 async def _until_equal(node: Node, writer: LogWriter) -> None:
     """Wait until the ring has exactly what is on the log."""
-    await eventually(lambda: node.feed.is_ready and node.received() == writer.positions(), seconds=30, what="the log")
+    await eventually(lambda: node.feed.is_ready and node.received() == writer.positions(), what="the log")
 
 
 async def test_a_rollback_moves_the_head_back_and_the_new_entries_arrive(
@@ -237,7 +237,7 @@ async def test_entries_confirmed_on_the_log_may_be_lost_later(without_canary: No
         writer.write(published=False)
     await without_canary.expect_received([*positions, writer.write()])
     writer.client.client_kill_filter(_type="pubsub")
-    await eventually(lambda: without_canary.received() == writer.positions(), seconds=30, what="the log to be informed")
+    await eventually(lambda: without_canary.received() == writer.positions(), what="the log to be informed")
     assert without_canary.jumps == [(positions[2], "rolled_back", None)]
     assert writer.recorded_rollbacks() == [(positions[2].cursor, positions[4].cursor)]
 
@@ -269,7 +269,7 @@ async def test_a_rollback_is_completed_if_the_reader_that_found_it_is_cancelled(
     await feed.detector.recheck()
     assert [reason for _, reason, _ in without_canary.jumps] == ["rolled_back"]
     last = writer.write()
-    await eventually(lambda: without_canary.hub.head == last, seconds=30, what="what came then")
+    await eventually(lambda: without_canary.hub.head == last, what="what came then")
     assert len(recorded) >= 2
     assert len(writer.recorded_rollbacks()) == 1
 
@@ -324,9 +324,9 @@ async def test_receiving_its_own_rollback_entry_does_not_interrupt_the_check_tha
     monkeypatch.setattr(node.feed, "_require_valid_head", required)
     monkeypatch.setattr(node.store.rollbacks, "record", held)
     writer.client.xtrim(keys.LOG, 0, approximate=False)
-    await eventually(lambda: node.jumps, seconds=30, what="the hub to go back")
+    await eventually(lambda: node.jumps, what="the hub to go back")
     last = writer.write()
-    await eventually(lambda: node.hub.head == last, seconds=30, what="what came then")
+    await eventually(lambda: node.hub.head == last, what="what came then")
     assert node.jumps[0][1] == "rolled_back"
     assert recorded == 1
 

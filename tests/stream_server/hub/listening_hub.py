@@ -33,7 +33,7 @@ class StreamOnConnect(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         taken = cast("asyncio.Transport", transport)  # uvloop's is not one by name
         stream = self._site.start_stream(taken)
-        taken.set_protocol(stream)  # as `Connection.hand_over` does
+        taken.set_protocol(stream)  # as `Connection.detach` does
         stream.resume_writing()
 
 
@@ -54,14 +54,14 @@ class ListeningHub:
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
         connection = StreamConnection(transport, chunked=True, buffer_bytes=self.world.hub.limits.buffer_bytes)
         connection.write = self._measured(transport)  # type: ignore[assignment]  # it is handed bytes only
-        attach_stream(self.world.hub, StreamPlan(self.next_request(), None), connection, lambda: None)
+        attach_stream(self.world.hub, StreamPlan(self.next_request(), ()), connection, lambda: None)
         self.started += 1
         self.transports.append(transport)
         return connection
 
     async def until_empty(self, before: dict[str, int]) -> None:
         """Wait until the hub has no clients and only the resources from ``before``."""
-        await eventually(lambda: not len(self.world.hub.registry), seconds=30, what="everybody to be gone")
+        await eventually(lambda: not len(self.world.hub.registry), what="everybody to be gone")
         for client in self.clients:
             client.close()
         await until_resources(self.world, before)
@@ -102,7 +102,7 @@ def resources(world: World) -> dict[str, int]:
 async def until_resources(world: World, before: dict[str, int]) -> None:
     """Wait until the resources are those from before."""
     try:
-        await eventually(lambda: resources(world) == before, seconds=30)  # each look collects all garbage
+        await eventually(lambda: resources(world) == before)  # each look collects all garbage
     except AssertionError:
         raise AssertionError(f"{resources(world)} is left, {before} was there") from None
 

@@ -12,7 +12,7 @@ from stream_server.hub import poll as long_poll
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.delivery import Delivery
 from tests.stream_server.hub.world import World
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 GOODBYE = reasons.shutdown_reason(1.5)
 
@@ -56,7 +56,7 @@ async def test_a_poll_that_may_not_wait_tells_at_once_that_the_log_cannot_be_rea
 
     without_ring.log.read_page = away  # type: ignore[method-assign]  # the fault
     with pytest.raises(Unavailable):
-        await asyncio.wait_for(without_ring.poll(without_ring.request(start, track="redis")).run(0), 10)
+        await asyncio.wait_for(without_ring.poll(without_ring.request(start, track="redis")).run(0), PATIENCE)
 
 
 async def test_a_stop_ends_a_stream_and_a_poll_that_wait_for_the_log(without_ring: World) -> None:
@@ -74,7 +74,7 @@ async def test_a_stop_ends_a_stream_and_a_poll_that_wait_for_the_log(without_rin
     await asked.wait()
     await eventually(lambda: len(without_ring.hub.registry) == 2, what="both to be there")
     without_ring.hub.stop(lambda: GOODBYE)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         polled = await poll
     assert (polled.items, polled.position, polled.disconnect_reason) == ([], start, GOODBYE)
     await socket.expect_kinds("hello", "goodbye")
@@ -105,7 +105,7 @@ async def test_a_poll_that_times_out_in_the_iteration_of_a_stop_keeps_no_other_c
         ended.set()
 
     loop.call_soon(both)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await ended.wait()
         assert (await running).items == []
         assert (await waiting).disconnect_reason is not None
@@ -119,7 +119,7 @@ async def test_an_answer_of_a_poll_ends_after_the_page_that_makes_it_large(
     position, found, sizes = LOG_START, list[Position](), list[int]()
     while position != world.hub.head:
         request = world.request(position, firehose="true")
-        answer = await long_poll.LongPoll(world.hub, request, limit=1000, initial_gap=None).run(0)
+        answer = await long_poll.LongPoll(world.hub, request, limit=1000).run(0)
         found += [item.entry.position for item in answer.items if isinstance(item, Delivery)]
         sizes.append(len(answer.items))
         position = answer.position

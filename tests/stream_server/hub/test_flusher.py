@@ -221,11 +221,14 @@ async def test_no_client_has_more_unsent_than_it_may(large_buffer: World, sizes:
     await socket.expect_texts(*said)
 
 
-async def test_an_entry_waits_behind_a_flush_that_is_not_due(large_buffer: World) -> None:
+async def test_an_entry_waits_behind_a_flush_that_is_not_due(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
     _, socket = large_buffer.open(track="word")
     large_buffer.is_last = True
     pause = large_buffer.hub.live.flusher.pause
-    pause.next_flush_at = perf_counter() + 0.05
+    pause.next_flush_at = (now := perf_counter()) + 0.05
+    monkeypatch.setattr(flusher, "perf_counter", lambda: now)
     large_buffer.post("word 1")
     large_buffer.post("word 2")
     assert socket.texts() == []

@@ -17,7 +17,7 @@ from stream_server.hub.limits import HubLimits
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.listening_hub import listening_hub, resources
 from tests.stream_server.hub.world import LIMITS, World
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="half-open sockets are made, and noticed, by Linux' means")
 
@@ -111,7 +111,7 @@ async def test_a_client_that_reads_slowly_is_not_dropped(short: World) -> None:
         await eventually(lambda: short.hub.counters.ended_streams["aborted"], what="the stuck one to be gone")
         assert len(short.hub.registry) == 1
         short.post("post, the last")
-        await asyncio.wait_for(reading, 20)
+        await asyncio.wait_for(reading, PATIENCE)
 
 
 @linux
@@ -122,7 +122,7 @@ async def test_a_client_whose_machine_vanished_is_dropped(short: World, since: A
         await short.until_live(6)
         for client in clients:
             client.vanish()
-        await eventually(lambda: len(short.hub.registry) == 1, seconds=30, what="five to be gone")
+        await eventually(lambda: len(short.hub.registry) == 1, what="five to be gone")
         assert short.hub.counters.ended_streams == {"aborted": 5}
         assert short.hub.counters.slow_demotions == 0
         short.post("post, the last")
@@ -146,7 +146,7 @@ async def test_a_client_whose_machine_vanished_while_catching_up_is_dropped() ->
         stays, goes = await made.connect(2)
         await eventually(lambda: asked == 2, what="both to read")
         goes.vanish()
-        await eventually(lambda: world.hub.counters.ended_streams, seconds=30, what="one to be gone")
+        await eventually(lambda: world.hub.counters.ended_streams, what="one to be gone")
         assert world.hub.counters.ended_streams == {"aborted": 1}
         assert len(world.hub.registry) == 1
         await stays.read_until(b"heartbeat")
@@ -189,7 +189,7 @@ async def test_a_slow_client_with_a_small_tcp_window_gets_everything(since: Any)
             await world.until_live()
             texts = publish_many(world)
         began = asyncio.get_running_loop().time()
-        came = await asyncio.wait_for(read_slowly(client, b"the last"), 120)
+        came = await asyncio.wait_for(read_slowly(client, b"the last"), 3 * PATIENCE)
         assert asyncio.get_running_loop().time() - began > 2 * PATIENT.write_timeout_seconds
         places = [came.find(text) for text in texts]
         assert places == sorted(places)
@@ -206,6 +206,6 @@ async def test_a_stop_does_not_wait_for_clients_that_read_no_goodbye(short: Worl
         await made.connect(4)
         await fill(world)
         world.hub.stop(lambda: reasons.shutdown_reason(1.0))
-        await world.hub.wait_until_empty(20)
+        await world.hub.wait_until_empty(PATIENCE)
         await made.until_empty(before)
     assert world.hub.counters.ended_streams == {"aborted": 4}

@@ -61,7 +61,7 @@ async def test_a_wait_for_an_unreadable_log_ends_at_the_next_heartbeat(
     """The time since the last heartbeat counts: the wait is not a whole heartbeat interval from the failure on."""
     loop, beat_seconds = asyncio.get_running_loop(), without_ring.hub.limits.heartbeat_seconds
     asked: list[float] = []
-    waits: list[tuple[float, float]] = []
+    waits: list[float] = []
     waiting = without_ring.hub.wait_for_log
 
     async def away(after: Position, most: int) -> LogPage:
@@ -70,7 +70,7 @@ async def test_a_wait_for_an_unreadable_log_ends_at_the_next_heartbeat(
         raise Unavailable("the log cannot be read")
 
     async def noted(seconds: float) -> None:
-        waits.append((loop.time(), seconds))
+        waits.append(seconds)
         await waiting(seconds)
 
     without_ring.log.read_page = away  # type: ignore[method-assign]  # the fault
@@ -78,6 +78,4 @@ async def test_a_wait_for_an_unreadable_log_ends_at_the_next_heartbeat(
     without_ring.post("before")
     without_ring.open(LOG_START, firehose="true")
     await eventually(lambda: waits, what="the wait")
-    began, seconds = waits[0]
-    assert began > asked[0] + 0.02
-    assert began + seconds <= asked[0] + beat_seconds
+    assert waits[0] < beat_seconds - 0.02

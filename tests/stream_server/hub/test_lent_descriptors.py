@@ -15,7 +15,7 @@ from stream_server.hub import group
 from stream_server.hub.client import NO_DESCRIPTOR, Client, Outlet
 from stream_server.web.streaming.stream_connection import HIGH_WATER_BYTES, LOW_WATER_SHARE, StreamConnection
 from tests.tiers import seeds
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 in_c = pytest.mark.skipif(group.send_to_each is group.leave_to_python, reason="the loop in C is not built")
 
@@ -52,7 +52,7 @@ class Borrower(Outlet):
         return cls(transport, kind(transport, chunked=False, buffer_bytes=BUFFER_BYTES), far)
 
     def hand_over(self) -> None:
-        """Make the connection the protocol of its transport, as `Connection.hand_over` does."""
+        """Make the connection the protocol of its transport, as `Connection.detach` does."""
         self.transport.set_protocol(self.connection)
         self.connection.resume_writing()
 
@@ -64,7 +64,7 @@ class Borrower(Outlet):
                 most -= len(data)
 
     async def read_all(self) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while self.buffered_bytes():
                 self.read()
                 await asyncio.sleep(0)  # the transport sends more

@@ -74,16 +74,28 @@ async def test_rules_change_at_the_same_position_while_catching_up(world: World)
     assert _matched(slow) == _matched(quick)
 
 
-async def test_a_replay_uses_the_rules_as_of_its_start(world: World) -> None:
+async def test_a_replay_applies_each_change_at_its_position(world: World) -> None:
+    """This holds for changes before the stream opened and after that."""
     world.post("tea")
+    world.post("milk early")
     world.change_rules("1", {"5": "milk"})
     world.post("milk")
-    _, socket = world.open(LOG_START, rules="saved", saved={**TEA, "5": "milk"})
+    _, socket = world.open(LOG_START, rules="saved", saved=TEA)
     world.change_rules("1", removed=("1",))
     world.post("tea late")
     world.post("milk late")
-    await socket.expect_kinds("hello", "post", "post", "effective", "post")
+    await socket.expect_kinds("hello", "post", "effective", "post", "effective", "post")
     assert socket.texts() == ["tea", "milk", "milk late"]
+
+
+async def test_a_change_whose_rules_are_partly_known_is_applied_once(world: World) -> None:
+    """A stream may begin between the ids that one change gives its rules."""
+    change = world.change_rules("1", {"5": "milk", "6": "water"})
+    world.post("milk")
+    _, socket = world.open(change.position.previous(), rules="saved", saved={**TEA, "5": "milk"})
+    await socket.expect_texts("milk")
+    assert _matched(socket) == [("milk", ["5"])]
+    assert socket.messages()[1]["rules"] == 3
 
 
 async def test_a_stream_without_rules_waits_until_rules_are_saved(world: World) -> None:

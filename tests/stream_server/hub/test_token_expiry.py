@@ -66,13 +66,14 @@ async def test_only_the_clients_of_the_moment_end(expiry: TokenExpiry) -> None:
 
 
 class Clock:
-    """A clock that can be set."""
+    """A clock that only goes on when it is set."""
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
+        self._now = time.time()
 
     def time(self) -> float:
-        return time.time() + self.ahead_seconds
+        return self._now + self.ahead_seconds
 
 
 async def test_a_clock_that_was_set_back_prolongs_no_token(
@@ -80,7 +81,7 @@ async def test_a_clock_that_was_set_back_prolongs_no_token(
 ) -> None:
     clock = Clock()
     monkeypatch.setattr(client_registry, "time", clock)
-    soon = time.time() + 0.05
+    soon = clock.time() + 0.05
     before, after = client_until(soon), client_until(soon)
     expiry.watch(before)
     clock.ahead_seconds = -3600

@@ -21,6 +21,7 @@ from stream_server.hub.client import Outlet, StreamToken, SubscribeRequest
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED
 from stream_server.hub.poll import LongPoll
 from stream_server.hub.stream_session import StreamSession
 from stream_server.hub.visibility.private_view import PrivateView
@@ -66,7 +67,8 @@ class Log:
         """Return marked entries, as the log reader does, after one iteration of the loop; or raise ``error``."""
         known = await self._read()
         held = after in [e.position for e in known] or not known or after < known[0].position
-        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+        loss = ROLLED_BACK if not held else TRIMMED if self.floor_n else NOTHING_LOST
+        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], loss)
 
     async def read_back(self, last: Position, most: int) -> list[Entry]:
         """Return marked entries up to ``last``, or none without it."""
@@ -105,7 +107,10 @@ class Graph:
 
 
 class Socket:
-    """The socket of a client: what has arrived, and whether it takes more. ``writes`` counts the calls of `write`."""
+    """The socket of a client: what has arrived, and whether it takes more.
+
+    ``writes`` counts the calls of `write`. ``is_waited_for`` is whether the client's task waits for room.
+    """
 
     def __init__(self) -> None:
         self.writes = 0
@@ -115,10 +120,16 @@ class Socket:
         self.reading.set()
         self.aborted = False
         self.finished = False
+        self.is_waited_for = False
+        self._writes_left = 0
 
     def write(self, data: bytes) -> None:
         self.writes += 1
         self._put(unchunk(data))
+        if self._writes_left:
+            self._writes_left -= 1
+            if not self._writes_left:
+                self.block()
 
     def buffered_bytes(self) -> float:
         return len(self.waiting)
@@ -137,7 +148,11 @@ class Socket:
         return not self.reading.is_set()
 
     async def wait_writable(self) -> None:
-        await self.reading.wait()
+        self.is_waited_for = True
+        try:
+            await self.reading.wait()
+        finally:
+            self.is_waited_for = False
 
     def finish(self, reason: DisconnectReason) -> None:
         self.finished = True
@@ -163,7 +178,9 @@ class Socket:
     def block(self) -> None:
         self.reading.clear()
 
-    def unblock(self) -> None:
+    def unblock(self, writes: int = 0) -> None:
+        """Take what waits, and what comes. With ``writes``, block again after so many of them."""
+        self._writes_left = writes
         self.received += self.waiting
         self.waiting.clear()
         self.reading.set()
@@ -280,7 +297,7 @@ class World:
         until: Position | None = None,
         **filters: str,
     ) -> SubscribeRequest:
-        """A request from ``since`` (the head if None); ``saved`` are the user's rules by id, as of the head."""
+        """A request from ``since`` (the head if None); ``saved`` are the user's rules there, by id."""
         position = self.hub.head if since is None else since
         subscription = parse_subscription(filters, REGISTRY, explain=explain, viewer_independent=viewer_independent)
         if saved is not None:
@@ -289,7 +306,7 @@ class World:
         viewer = None if subscription.viewer_independent else self.viewer(user)
         view = None
         if following is not None and viewer is not None:
-            view = PrivateView(viewer, position, following=following, following_read_at=self.hub.head)
+            view = PrivateView(viewer, following=following, following_read_at=self.hub.head)
             subscription = subscription.with_following(following)
         return self._request(user, subscription, position, viewer, view, until)
 
@@ -297,12 +314,12 @@ class World:
         """Start the stream of the events that concern a user."""
         position, viewer = self.hub.head if since is None else since, self.viewer(user)
         following, head = set(viewer.following), self.hub.head
-        view = PrivateView(viewer, position, following=following, following_read_at=head, is_own_stream=True)
+        view = PrivateView(viewer, following=following, following_read_at=head, is_own_stream=True)
         subscription = Subscription([Home(user, following)], [Kinds((*KINDS, *PERSONAL_KINDS))])
         return self._begin(self._request(user, subscription, position, viewer, view))
 
     def poll(self, request: SubscribeRequest) -> LongPoll:
-        return LongPoll(self.hub, request, limit=10, initial_gap=None)
+        return LongPoll(self.hub, request, limit=10)
 
     async def until_live(self, count: int = 1) -> None:
         """Wait until so many clients are live."""
@@ -344,8 +361,7 @@ class World:
         self._requests += 1
         return SubscribeRequest(
             f"c{self._requests}", user, StreamToken("j"), subscription, select_framing(NDJSON, chunked=True), position,
-            viewer, view,
-            rules_read_at=self.hub.head, until=until,
+            viewer, view, until=until,
         )  # fmt: skip
 
     def open_packed(self, since: Position | None = None, **options: Any) -> tuple[StreamSession, "PackedSocket"]:

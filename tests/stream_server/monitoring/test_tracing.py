@@ -18,7 +18,7 @@ from stream_server.web.http import app_keys
 from stream_server.web.http.middleware import CLIENT_LEFT
 from tests.stream_server.hub.world import World
 from tests.stream_server.web.running_server import RunningServer, running_server
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -190,7 +190,7 @@ async def test_the_traces_reach_a_collector_by_otlp(monkeypatch: pytest.MonkeyPa
     assert request is not None
     export.end(request, 201)
     await export.close()
-    head = await asyncio.wait_for(received.get(), 10)
+    head = await asyncio.wait_for(received.get(), PATIENCE)
     assert head.startswith(f"POST {tracing.TRACES_PATH} HTTP/1.1\r\n".encode())
     assert b"application/x-protobuf" in head
     collector.close()

@@ -11,7 +11,7 @@ import redis
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from tests.processes import alive
 from tests.program import Program, running
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 HOLDER = "tests.stream_server.runtime.redis_holder"
 
@@ -35,7 +35,7 @@ async def redis_of_another_process(data_dir: Path | str, binary: Path) -> AsyncI
 
 def client(url: str) -> "redis.Redis":
     """Return a blocking client with a short timeout."""
-    return redis.from_url(url, socket_timeout=5)
+    return redis.from_url(url, socket_timeout=PATIENCE)
 
 
 async def until_ended(*pids: int) -> None:

@@ -30,6 +30,7 @@ from tests.stream_server.runtime.embedding import (
     until_ended,
     write,
 )
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture(params=each_engine())
@@ -127,7 +128,7 @@ async def test_the_server_learns_the_exit_code_of_redis(tmp_path: Path, binary: 
     async with started_redis(tmp_path, binary=binary) as embedded:
         write(embedded.url, "a", "b")
         os.kill(embedded.redis_pid, signal.SIGKILL)
-        assert await asyncio.wait_for(embedded.wait_exit(), 10) == -signal.SIGKILL
+        assert await asyncio.wait_for(embedded.wait_exit(), PATIENCE) == -signal.SIGKILL
     async with started_redis(tmp_path, binary=binary) as again:
         assert read_log(again.url) == ["a", "b"]
 
@@ -297,13 +298,13 @@ async def test_a_torn_append_only_file_costs_no_acknowledged_write(tmp_path: Pat
     async with started_redis(tmp_path, binary=binary) as first:
         write(first.url, "a", "b", "lost")
         os.kill(first.redis_pid, signal.SIGKILL)
-        await asyncio.wait_for(first.wait_exit(), 10)
+        await asyncio.wait_for(first.wait_exit(), PATIENCE)
     tear(tmp_path)
     async with started_redis(tmp_path, binary=binary) as second:
         assert read_log(second.url) == ["a", "b"]
         write(second.url, "c", "d")
         os.kill(second.redis_pid, signal.SIGKILL)
-        await asyncio.wait_for(second.wait_exit(), 10)
+        await asyncio.wait_for(second.wait_exit(), PATIENCE)
     async with started_redis(tmp_path, binary=binary) as third:
         assert read_log(third.url) == ["a", "b", "c", "d"]
 

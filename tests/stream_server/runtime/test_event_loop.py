@@ -3,6 +3,8 @@
 import asyncio
 import time
 
+import pytest
+
 from stream_server.runtime.event_loop import BLOCKED_SECONDS, WINDOW_SECONDS, IterationBudget, LoopWatch
 from tests.waiting import eventually
 
@@ -29,6 +31,18 @@ async def test_a_window_later_the_recent_time_forgets() -> None:
     watch._record(0.001, now)
     assert watch.recent_seconds == 0.1
     assert watch.longest_seconds == 0.2
+
+
+@pytest.mark.parametrize(("used", "why"), [(0.1, "paused with its machine or container"), (39.0, "blocked by work")])
+async def test_a_standstill_is_said_when_it_is_over(caplog: pytest.LogCaptureFixture, used: float, why: str) -> None:
+    now, used_now = 0.0, 0.0
+    watch = LoopWatch(lambda: now, lambda: used_now)
+    task = asyncio.create_task(watch.run())
+    await asyncio.sleep(0)
+    now, used_now = 40.0, used
+    await eventually(lambda: why in caplog.text)
+    assert f"the process stood still for 40 s and used {used} s of processor time" in caplog.text
+    task.cancel()
 
 
 BUDGET_SECONDS = 0.005

@@ -17,7 +17,7 @@ CROWD = 20
 class Work:
     """What happens in a queue. ``most`` counts what happens at once, and ``done`` has the numbers in their order."""
 
-    def __init__(self, places: int, max_wait_seconds: float = 20.0) -> None:
+    def __init__(self, places: int, max_wait_seconds: float = PATIENCE) -> None:
         self.queue = FairQueue(places, "busy", max_wait_seconds)
         self.now = self.most = 0
         self.done: list[int] = []

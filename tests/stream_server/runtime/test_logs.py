@@ -69,9 +69,19 @@ def test_secrets_are_redacted_in_messages_and_tracebacks(out: io.StringIO, text:
         assert secret not in written
 
 
-def test_a_log_line_is_cut_at_its_limit(out: io.StringIO) -> None:
+def test_a_long_message_is_cut(out: io.StringIO) -> None:
     logging.getLogger("a.room").error("x" * 2**20)
-    assert len(lines(out)[0]["message"]) == logs.MAX_LINE_CHARS
+    assert len(lines(out)[0]["message"]) == logs.MAX_MESSAGE_CHARS
+
+
+@pytest.mark.parametrize("character", ["x", "é", "\U0001f600", "\x01"])
+def test_a_line_has_at_most_16_kib_and_the_end_of_its_traceback(out: io.StringIO, character: str) -> None:
+    """A character may take six bytes of JSON."""
+    error = ValueError(character * 20_000 + "the end")
+    logging.getLogger("a.room").error(character * 20_000, exc_info=error)
+    (written,) = out.getvalue().splitlines(keepends=True)
+    assert len(written.encode()) <= 16 * 1024
+    assert json.loads(written)["trace"].endswith("the end")
 
 
 def test_repeated_lines_are_suppressed_and_counted() -> None:

@@ -14,6 +14,7 @@ import uvloop
 from stream_server.feed.log_reader import LogReader
 from stream_server.runtime.supervisor import WorkerProcess
 from stream_server.store.redis.shared_query import SharedQuery
+from tests.waiting import PATIENCE
 
 TICKS = 50_000
 """Number of waits: a day's with a tick of two seconds."""
@@ -35,7 +36,7 @@ async def waiting_for_a_worker() -> AsyncIterator[Tick]:
         assert not await worker.wait_ended(SOON)
     finally:
         worker.signal(signal.SIGKILL)
-        assert await worker.wait_ended(10)
+        assert await worker.wait_ended(PATIENCE)
         worker.close()
         other.close()
 

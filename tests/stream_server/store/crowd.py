@@ -59,7 +59,7 @@ class Crowd:
                     task.result()
             return all(len(writer.acknowledged) >= wanted[writer.uid] for writer in self.writers)
 
-        await eventually(there, seconds=90, what="writes acknowledged")
+        await eventually(there, seconds=2 * PATIENCE, what="writes acknowledged")
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -39,4 +39,4 @@ def entries(server: RedisProcess) -> int:
 
 async def linked(server: RedisProcess) -> None:
     """Wait until a replica has its primary's data and follows it."""
-    await eventually(lambda: replication(server).get("master_link_status") == "up", seconds=60, what="a replica linked")
+    await eventually(lambda: replication(server).get("master_link_status") == "up", what="a replica linked")

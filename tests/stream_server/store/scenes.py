@@ -35,9 +35,18 @@ async def logged(store: Store, *kinds: str) -> list[LoggedEntry]:
 
 
 async def notified(store: Store, uid: str) -> list[tuple[str, str]]:
-    """The kinds and sources of the user's notification entries, in log order."""
-    found = [one for one in await logged(store, "notification") if one.audience == f"users:{uid}"]
-    return [(one.wire["notification"]["kind"], one.wire["notification"]["source"]["id"]) for one in found]
+    """The kinds and sources of the user's notifications on the log, in log order."""
+    found = [json.loads(one) for one in await told(store, uid)]
+    return [(one["kind"], one["source"]["id"]) for one in found]
+
+
+async def told(store: Store, uid: str) -> list[bytes]:
+    """The JSON of a user's notifications on the log, as the user gets them, oldest first."""
+    entries = await store.log.read(LOG_START, 1000)
+    begin, end = b'{"notification":', b"}"
+    wires = [one.wire for one in entries if one.kind == "notification" and uid in one.audience_users]
+    assert all(wire.startswith(begin) and wire.endswith(end) for wire in wires)
+    return [wire[len(begin) : -len(end)] for wire in wires]
 
 
 def stored_notifications(raw: Any, uid: str) -> set[str]:

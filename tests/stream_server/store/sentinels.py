@@ -13,7 +13,7 @@ import redis
 
 from tests.redis_process import RedisProcess, free_port
 from tests.stream_server.store.replicas import LIVELY, PORTED, linked
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 SERVICE = "main"
 
@@ -60,7 +60,7 @@ class SentinelProcess:
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
-        self._process.wait(5)
+        self._process.wait(PATIENCE)
 
     @property
     def log(self) -> str:
@@ -102,7 +102,7 @@ class Watch:
         """Wait until the replicas are in sync and the Sentinels know all servers."""
         for replica in self.servers[1:]:
             await linked(replica)
-        await eventually(lambda: all(each.ready() for each in self.sentinels), seconds=60, what="Sentinels ready")
+        await eventually(lambda: all(each.ready() for each in self.sentinels), what="Sentinels ready")
 
     async def failed_over(self) -> RedisProcess:
         """Wait until all Sentinels name one of the replicas. Returns it."""
@@ -112,7 +112,7 @@ class Watch:
                 len({each.primary_port() for each in self.sentinels} - {old, 0}) == 1
                 and all(each.primary_port() not in {old, 0} for each in self.sentinels)
             ),
-            seconds=90,
+            seconds=2 * PATIENCE,
             what="a failover",
         )
         named = self.sentinels[0].primary_port()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stream_server.events.bus_signature import BusSignature, lua_pads
 from tests.stream_server.store.people import People, new_key, open_store
+from tests.waiting import PATIENCE
 
 KEY = b"0123456789abcdef0123456789abcdef"
 
@@ -24,15 +25,15 @@ def signed(message: bytes, key: bytes = KEY) -> bytes:
 async def test_scripts_sign_what_they_publish(redis_url: str, raw: "redis.Redis") -> None:
     listener: Any = raw.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call] # of the library
     listener.subscribe("events:post", "events:follow")
-    listener.get_message(timeout=5)
-    listener.get_message(timeout=5)
+    listener.get_message(timeout=PATIENCE)
+    listener.get_message(timeout=PATIENCE)
     async with open_store(redis_url, bus_key=KEY) as store:
         people = People(store)
         ann, bob = await people.users(2)
         await people.status(ann, "grüße 東京 \\" + "x" * 200)
         await store.follows.follow(ann, bob, new_key())
     for _ in range(2):
-        message = listener.get_message(timeout=5)
+        message = listener.get_message(timeout=PATIENCE)
         assert message is not None
         plain = BusSignature(KEY).open(message["data"])
         assert plain is not None

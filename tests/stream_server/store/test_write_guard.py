@@ -1,9 +1,14 @@
-"""What a Redis says about its memory and its replicas."""
+"""What a Redis says about its memory, its replicas and its clock."""
+
+import time
+from collections.abc import Callable
 
 import pytest
 
+from stream_server.security.clock_check import ClockCheck
 from stream_server.store.redis.protocol import parse_info
-from stream_server.store.write_guard import RedisState, count_replicas, parse_state
+from stream_server.store.store import Store
+from stream_server.store.write_guard import RedisState, WriteGuard, count_replicas, parse_state
 
 ROW = "slave{}:ip=10.0.0.7,port=6379,state={},offset=4711,lag={}"
 
@@ -29,3 +34,18 @@ def test_the_limit_of_memory_is_that_of_redis_else_that_of_its_machine() -> None
     assert parse_state(told) == RedisState(50, 200, 0)
     assert parse_state(told | {"maxmemory": "100"}).used_share == 0.5
     assert parse_state({}).used_share == 0.0
+
+
+@pytest.mark.parametrize(("ahead", "told"), [(0.0, ""), (-60.0, "differ by 60"), (60.0, "differ by 60")])
+async def test_the_clock_of_redis_is_compared(
+    store: Store, ahead: float, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    check = ClockCheck()
+    guards: list[Callable[[], float]] = [lambda: time.time() + ahead, time.time]
+    for clock in guards:
+        guard = WriteGuard(store.state, 0, check.compare, clock)
+        await guard.check()
+        await guard.check()
+        warnings = " ".join(check.warnings)
+        assert told in warnings if clock is not time.time else not warnings
+    assert len([record for record in caplog.records if "differ by" in record.getMessage()]) == bool(told)

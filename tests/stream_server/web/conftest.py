@@ -23,6 +23,7 @@ from stream_server.monitoring.incidents import RecentErrors
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.worker_sockets import WorkerSockets
+from stream_server.security.clock_check import ClockCheck
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
@@ -70,7 +71,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, 0.0)  # hears no log
-    app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0), {}
+    app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0, ClockCheck().compare), {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())
@@ -95,7 +96,7 @@ def header_seconds() -> float:
 async def address(app: web.Application, header_seconds: float) -> AsyncIterator[tuple[str, int]]:
     """The address of the app, behind the connections that the server uses."""
     timeouts = ConnectionTimeouts(header_seconds=header_seconds)
-    door = FrontDoor(app, timeouts=lambda: timeouts, shutdown_seconds=0.5)
+    door = FrontDoor(app, timeouts=timeouts, shutdown_seconds=0.5)
     await door.open([socket.create_server(("127.0.0.1", 0))])
     yield door.addresses[0][:2]
     await door.close()

@@ -20,15 +20,7 @@ from tests.stream_server.web.world import World
 KEPT = "{core}:request:c:"
 """The beginning of the keys that are kept for clients."""
 
-UNREPEATED = {"/v1/users/me/password", "/v1/streams/{connection}"}
-"""Paths of writes that take no key: the second request has the wrong password, or finds the stream closed."""
-
-
-def _is_repeated(row: Route) -> bool:
-    return row.accepts_idempotency_key and row.path not in UNREPEATED and row.dialect is None
-
-
-KEYED = [row for row in routes.ROUTE_TABLE if _is_repeated(row)]
+KEYED = [row for row in routes.ROUTE_TABLE if row.accepts_idempotency_key and row.dialect is None]
 ELSEWHERE = frozenset({
     "never", "rollbacks", "asleep", "ticket", "sign_in", "parked", "repair", "idle", "expiry", "expired", "weight",
     "subjects", "foreign", "ingested", "processes", "answers", "rates", "streams", "visited", "revoked", "strangers",

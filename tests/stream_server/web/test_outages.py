@@ -116,7 +116,7 @@ async def test_a_redis_that_falls_silent_at_the_write_gives_outcome_unknown(
         assert _unavailable_code(await _post(world, ann, key)) == "outcome_unknown"
         assert outage.fired
         redis_server.resume()
-    set_timeout(app, 10.0)
+    set_timeout(app, PATIENCE)
     first, second = await _post(world, ann, "k"), await _post(world, ann, "k")
     assert (first.status, first.body) == (201, second.body)
     assert world.redis.xlen(LOG) == 2  # what was sent while it was silent was run when it spoke again: both, once
@@ -156,7 +156,7 @@ async def test_a_redis_that_falls_silent_at_a_repetition_gives_outcome_unknown(
     assert _unavailable_code(await _post(world, ann, "k")) == "outcome_unknown"
     assert outage.fired
     redis_server.resume()
-    set_timeout(app, 10.0)
+    set_timeout(app, PATIENCE)
     assert json.loads((await _post(world, ann, "k")).body) == json.loads(made.body)
     assert world.redis.xlen(LOG) == 1
 
@@ -172,5 +172,5 @@ async def test_a_refresh_without_an_answer_has_an_unknown_outcome(
     again = {"refresh_token": session.json["refresh_token"]}
     assert _unavailable_code(await world.call("POST", "/v1/sessions", json=again)) == "outcome_unknown"
     redis_server.resume()
-    set_timeout(app, 10.0)
+    set_timeout(app, PATIENCE)
     assert (await world.call("POST", "/v1/sessions", json=again)).error == (401, "token_revoked", None)

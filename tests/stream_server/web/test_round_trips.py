@@ -45,11 +45,11 @@ TRIPS = {
         "GET /v1/tags/{tag}/statuses", "PUT /v1/notifications/read", "GET /v1/users/{id}/lists",
         "GET /v1/users/{id}/listed", "GET /v1/lists/{id}/members", "PUT /v1/lists/{id}/members/{uid}",
         "DELETE /v1/lists/{id}/members/{uid}", "GET /v1/users/me/groups", "GET /v1/users/me/invitations",
-        "GET /v1/talks/{id}/messages/{message}",
+        "GET /v1/talks/{id}/messages/{message}", "GET /v1/comments/{id}",
     ),
     4: (
         "GET /v1/users/{id}/common-following/{other}", "GET /v1/users/{id}/common-followers/{other}",
-        "GET /v1/users/me/favorites/{id}", "GET /v1/comments/{id}", "GET /v1/users/me/favorites",
+        "GET /v1/users/me/favorites/{id}", "GET /v1/users/me/favorites",
         "GET /v1/lists/{id}/statuses", "GET /v1/groups/{id}/members", "POST /v1/talks", "GET /v1/talks/{id}",
         "GET /v1/talks/{id}/messages", "GET /v1/admin/reports", "POST /v1/rules/explain", "GET /v1/users/me/likes/{id}",
     ),

@@ -62,8 +62,10 @@ def is_open(h: HistoryEntry, now: State) -> bool:
 
 def removal_audience(gone: HistoryEntry, later: list[HistoryEntry], now: State) -> str:
     """Return the audience of a delete, as the store chooses it: everybody if everybody could read what goes."""
-    states = [h.before for h in later] if gone.audience.startswith("followers:") else []
-    return "public" if any(is_open(gone, state) for state in [*states, now]) else gone.audience
+    readable = [state for state in (*(h.before for h in later), now) if is_open(gone, state)]
+    if gone.kind == "comment" and gone.audience != "public":  # it is read by those who may see both its users
+        readable = [state for state in readable if not state.protected & set(gone.shown)]
+    return "public" if readable else gone.audience
 
 
 def reaction_audience(actor: str, author: str, now: State) -> str:
@@ -148,7 +150,13 @@ class StreamModel:
         return self.today
 
     def _now(self, h: HistoryEntry) -> State:
-        return h.before if self.scanned_n(h) is None else self.scanned(h)
+        """Return the state by which the entry is shown. A follow counts at its own entry, also of a protected user."""
+        if self.scanned_n(h) is not None:
+            return self.scanned(h)
+        if h.kind != "follow":
+            return h.before
+        (followed,) = {*h.shown} - {h.author}
+        return replace(h.before, follows=h.before.follows | {(h.author, followed)})
 
     def sees(self, h: HistoryEntry, now: State | None = None) -> str:
         """Return how this stream must show the entry: ``whole``, ``bare`` or ``not``. ``now`` is the state for that."""
@@ -179,20 +187,32 @@ class StreamModel:
         return h.original is not None and self._gone_by(history[h.original - 1], self.scanned_n(h))
 
     def expects_delete(self, h: HistoryEntry, post: HistoryEntry, history: list[HistoryEntry]) -> bool | None:
-        """True: the delete must arrive. None: it must not. False: it may."""
+        """True: the delete must arrive. None: it must not. False: it may.
+
+        It must, if the user could see the post at some time, however late, and the filters match it now. Where they
+        follow the user's graph, it must too if they matched it when it was sent or read. What goes to the followers
+        of a user need not reach others, who could read a comment since this user opened because they follow the other.
+        """
         states = [one.before for one in history[post.n - 1 : h.n]]
         if self.viewer_independent:
             opened = h.audience == "public"
             return True if opened and self.matches(post, self._now(h)) else None
         if not self.own and h.audience.startswith(("group:", "users:")):
             return None
+        owner = h.audience.removeprefix("followers:")
+        is_owners = owner in (self.user, h.audience) or any((self.user, owner) in state.follows for state in states)
         if self.was_sent(post) and (self.matches(post, self._now(h)) or self.graph):
-            return True
-        if not self.could_see(post, states, [*(one.before for one in history[h.n : self.scanned_n(h)]), self._now(h)]):
+            return is_owners or self.scanned_n(post) is None
+        later = [] if self.scanned_n(h) is None else [one.before for one in history[h.n : self.scanned_n(h)]]
+        if h.audience == "public":  # somebody judged that everybody could see it
+            states = [replace(state, protected=set()) for state in states]
+        if not self.could_see(post, states, [*later, self._now(h)]):
             return None
-        replayed = self.start_n < post.n <= self.opened_n
-        asked = self.matches(post, self.today if replayed and self.graph else self._now(h))
-        return asked and post.n <= self.opened_n and self.was_visible(post)
+        if self.matches(replace(post, audience=h.audience), self._now(h)):
+            return is_owners
+        is_read_late = post.n > self.start_n and self.scanned_n(post) is not None
+        matched = self.matches(post, self.today if post.n <= self.opened_n else post.before)
+        return self.was_visible(post) if is_read_late and self.graph and matched else None
 
     def was_sent(self, post: HistoryEntry) -> bool:
         """Whether this stream was sent the post or comment, live or by a replay."""
@@ -201,11 +221,11 @@ class StreamModel:
     def could_see(self, post: HistoryEntry, states: list[State], later: list[State]) -> bool:
         """Whether the user could see the post in one of ``states``, as far as the server knows.
 
-        It does not know blocks and mutes that have ended, in these states or later.
+        It does not know blocks and mutes that have ended, in these states or later, and no suspensions.
         """
         blocks = set.intersection(*(state.blocks for state in (*states, *later)))
         mutes = set.intersection(*(state.mutes for state in (*states, *later)))
-        known = (replace(state, blocks=blocks, mutes=mutes) for state in states)
+        known = (replace(state, blocks=blocks, mutes=mutes, suspended=set()) for state in states)
         return any(visibility(self.user, post, state, own=self.own) != "not" for state in known)
 
     def was_visible(self, post: HistoryEntry) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -67,6 +67,27 @@ async def test_the_own_unfollow_of_a_protected_user_reaches_polls_that_wait_and_
     assert kinds_of(await poll) == ["unfollow"]
     assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == ["unfollow"]
     assert await replayed_kinds(world, start, user="2", **asked) == []
+
+
+@pytest.mark.parametrize("relations", [Graph(), Graph(mutes={"9": 1})], ids=["public view", "private view"])
+@pytest.mark.parametrize("asked", [{"follow": "7"}, {"follow": "1"}], ids=["followed", "follower"])
+async def test_the_follow_of_a_protected_user_reaches_the_follower_on_every_way(
+    world: World, asked: Asked, relations: Graph
+) -> None:
+    asked = {**asked, "kinds": "follow"}
+    world.publish("protect", user=user_json("7"))
+    world.graphs["1"], start = relations, world.hub.head
+    live = [world.open(user=user, **asked) for user in ("1", "2")]
+    live.append(world.open(user="1", firehose="true", kinds="follow"))
+    await world.until_live(3)
+    poll = asyncio.create_task(world.poll(world.request(None, **asked)).run(30))
+    await world.until_live(4)
+    world.relate("follow", "1", "7")
+    assert kinds_of(await poll) == ["follow"]
+    for stream, _ in live:
+        world.hub.live.flush(stream)
+    assert [socket.kinds()[1:] for _, socket in live] == [["follow"], [], []]
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == ["follow"]
 
 
 async def test_the_end_of_a_group_reaches_replays_of_its_former_members(world: World) -> None:
@@ -157,3 +178,108 @@ async def test_a_delete_from_before_a_follow_is_not_sent(world: World) -> None:
         else:
             world.graphs["1"].head = world.hub.head
         assert kinds_of(await polled(world, LOG_START, track="red")) == []
+
+
+class Appearance(NamedTuple):
+    """How a post of user 7 becomes visible to user 1 after it was written, and the audience of its delete then."""
+
+    audience: str
+    happens: Callable[[World], Any]
+    audience_of_delete: str
+
+
+APPEARANCES = {
+    "approved": Appearance("followers:7", lambda world: world.relate("follow", "1", "7"), "followers:7"),
+    "opened": Appearance("followers:7", lambda world: world.publish("unprotect", user=user_json("7")), "public"),
+    "unmuted": Appearance(
+        "public",
+        lambda world: world.publish("unmute", "users:1", source=user_json("1"), target=user_json("7")),
+        "public",
+    ),
+    "joined": Appearance(
+        "group:91",
+        lambda world: world.publish("group_join", "group:91", group={"id": "91", "uid": "7"}, user=user_json("1")),
+        "group:91",
+    ),
+}
+
+
+@pytest.mark.parametrize("is_comment", [False, True], ids=["delete", "uncomment"])
+@pytest.mark.parametrize("how", APPEARANCES)
+async def test_what_became_visible_after_it_was_written_is_deleted_on_every_way(
+    world: World, how: str, *, is_comment: bool
+) -> None:
+    """The client may have got it from a page. A stream or a poll that has passed it gets the delete, others' do not."""
+    written, ends = APPEARANCES[how], "uncomment" if is_comment else "delete"
+    if written.audience == "followers:7":
+        world.publish("protect", user=user_json("7"))
+    for user in "12":
+        world.graphs[user] = Graph(mutes={"9": 1} | ({"7": 1} if how == "unmuted" and user == "1" else {}))
+    own = [world.open_user_stream(user) for user in "12"]
+    tracking = [world.open(user=user, track="red", kinds=KINDS) for user in "12"]
+    await world.until_live(4)
+    before = world.hub.head
+    post = world.post("red", uid="7", audience=written.audience)
+    made = world.comment("red indeed", "7", post, written.audience) if is_comment else post
+    after = world.hub.head
+    assert [kinds_of(await polled(world, before, track="red", kinds=f"post,comment,{ends}"))] == [[]]
+    written.happens(world)
+    (world.uncomment if is_comment else world.delete)(made, written.audience_of_delete)
+    streams = own if how == "joined" else tracking
+    for stream, _ in streams:
+        world.hub.live.flush(stream)
+    others = [ends] if written.audience_of_delete == "public" else []
+    got = [[kind for kind in socket.kinds() if kind == ends] for _, socket in streams]
+    assert got == [[ends], others]
+    if how == "joined":
+        _, again = world.open_user_stream("1", after)
+        await eventually(lambda: ends in again.kinds(), what="the end on a stream that returns")
+        return
+    for since in (before, after):
+        assert kinds_of(await polled(world, since, track="red", kinds=ends)) == [ends]
+        assert await replayed_kinds(world, since, track="red", kinds=ends) == [ends]
+        assert kinds_of(await polled(world, since, track="red", kinds=ends, user="2")) == others
+
+
+async def test_the_uncomment_for_followers_reaches_them_also_when_the_protection_has_ended(world: World) -> None:
+    """User 8 commented openly on a post of user 7, who was protected. Then 8 became protected, and 7 open."""
+    world.publish("protect", user=user_json("7"))
+    post = world.post("red secret", uid="7", audience="followers:7")
+    said = world.comment("red indeed", "8", post, "followers:7")
+    world.publish("protect", user=user_json("8"))
+    world.publish("unprotect", user=user_json("7"))
+    world.graphs["1"], start = Graph(following={"7": 1}), world.hub.head
+    asked: Asked = {"track": "red", "kinds": "uncomment"}
+    streams = [world.open(user=user, **asked) for user in "123"]
+    streams.append(world.open(firehose="true", kinds="uncomment"))
+    await world.until_live(4)
+    poll = asyncio.create_task(world.poll(world.request(None, **asked)).run(30))
+    await world.until_live(5)
+    world.uncomment(said, "followers:7")
+    assert kinds_of(await poll) == ["uncomment"]
+    for stream, _ in streams:
+        world.hub.live.flush(stream)
+    assert [socket.kinds()[1:] for _, socket in streams] == [["uncomment"], [], [], []]
+    for user, got in (("1", ["uncomment"]), ("2", [])):
+        assert kinds_of(await polled(world, start, user=user, **asked)) == got
+        assert await replayed_kinds(world, start, user=user, **asked) == got
+
+
+async def test_an_uncomment_is_kept_from_a_follower_who_came_when_the_other_user_was_protected(world: World) -> None:
+    """User 1 could never read what 7 said under the post of 8. User 2 could, before 8 became protected."""
+    world.publish("protect", user=user_json("7"))
+    post = world.post("red", uid="8")
+    asked: Asked = {"track": "indeed", "kinds": "uncomment"}
+    world.graphs["1"], world.graphs["2"] = Graph(), Graph(following={"7": 1})
+    start = world.hub.head
+    said = world.comment("red indeed", "7", post, "followers:7")
+    streams = [world.open(user=user, **asked) for user in "12"]
+    await world.until_live(2)
+    world.publish("protect", user=user_json("8"))
+    world.relate("follow", "1", "7")
+    world.uncomment(said, "followers:7")
+    for stream, _ in streams:
+        world.hub.live.flush(stream)
+    assert [socket.kinds()[1:] for _, socket in streams] == [[], ["uncomment"]]
+    assert kinds_of(await polled(world, start, user="1", **asked)) == []
+    assert kinds_of(await polled(world, start, user="2", **asked)) == ["uncomment"]

@@ -35,10 +35,9 @@ def test_the_index_knows_what_each_stream_remembers(short_memory: int, seed: int
             ended += 1
             continue
         subject, known = str(source.randrange(60)), model[memory]
-        dropped = known.pop(0) if subject not in known and len(known) == short_memory else None
         if subject not in known:
-            known.append(subject)
-        assert memory.remember(subject) == dropped
+            known[:] = [*known, subject][-short_memory:]
+        memory.remember(subject)
         assert set(index.receivers_of(subject)) == {one.number for one, held in model.items() if subject in held}
         assert all((str(other) in memory) == (str(other) in known) for other in range(0, 60, 7))
     assert ended > 30

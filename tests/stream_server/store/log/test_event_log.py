@@ -128,7 +128,7 @@ async def test_ids_rise_and_fit_53_bits_while_the_clock_is_behind(
 async def test_published_messages_equal_the_log_entries(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
     received: list[bytes] = []
-    with closing(await store.log.subscribe()) as subscription:
+    with closing(await store.log.subscribe(lambda _: None)) as subscription:
         listening = asyncio.create_task(subscription.deliver(received.append))
         first = await people.status(ann, "zwei\nZeilen")
         await store.follows.follow(ann, bob, new_key())

@@ -12,6 +12,7 @@ from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.feed.node import LogWriter, now_ms
 from tests.stream_server.store.people import People
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.every_redis
 
@@ -31,14 +32,14 @@ async def test_a_loss_is_recorded_and_published_as_an_internal_entry(store: Stor
     lost = pen.lose(2)
     listener = pen.client.pubsub()
     listener.subscribe("events:rollback")
-    listener.get_message(timeout=5)
+    listener.get_message(timeout=PATIENCE)
     recorded = await store.rollbacks.record(positions[2], lost[-1])
     entry = (await store.log.read(positions[2], 10))[0]
     assert recorded == RecordedRollback(positions[2], entry.position)
     assert (entry.kind, entry.audience, entry.position.n) == ("rollback", "-", 4)
     assert entry.position > lost[-1]
     assert pen.recorded_rollbacks() == [(positions[2].cursor, lost[-1].cursor)]
-    message = listener.get_message(timeout=5)
+    message = listener.get_message(timeout=PATIENCE)
     assert parse_published(message["data"]).position == entry.position
     listener.close()
 

@@ -175,7 +175,7 @@ async def test_a_replica_takes_the_place_of_a_dead_shard(store: Store, cluster: 
         posted.append((await people.status(author))["id"])
         return router.nodes_returned > 0
 
-    await eventually(is_back, seconds=60, what="a promotion that the router notices")
+    await eventually(is_back, what="a promotion that the router notices")
     assert router.unreachable_nodes == []
     await job_workers(store).unpark_after_outage()
     await drain(store, cluster)

@@ -60,7 +60,7 @@ async def _copied(watched: Watch) -> None:
     def there() -> bool:
         return all(replication(replica)["slave_repl_offset"] >= head for replica in watched.servers[1:])
 
-    await eventually(there, seconds=30, what="all of it copied")
+    await eventually(there, what="all of it copied")
 
 
 @pytest.mark.parametrize("replicas", [0, 2])
@@ -96,7 +96,7 @@ async def test_a_frozen_primary_gets_no_writes_after_it_resumes(watched: Watch, 
     with pytest.raises(OutcomeUnknown):
         await People(store).status(uid, "while")
     new = await watched.failed_over()
-    await eventually(lambda: _answers(store), seconds=60, what="the new primary found")
+    await eventually(lambda: _answers(store), what="the new primary found")
     old.resume()
     crowd = Crowd([Writer(store, each) for each in uids])
     await crowd.go_on(10)
@@ -106,7 +106,7 @@ async def test_a_frozen_primary_gets_no_writes_after_it_resumes(watched: Watch, 
         own = list(zip(writer.ids, writer.acknowledged, strict=True))
         assert written[writer.uid][: len(own)] == own
         assert len(written[writer.uid]) <= len(own) + 1  # the last one may have been cut off when all stopped
-    await eventually(lambda: replication(old)["role"] == "slave", seconds=60, what="the old one demoted")
+    await eventually(lambda: replication(old)["role"] == "slave", what="the old one demoted")
     assert await read_posts(new) == written
 
 
@@ -116,9 +116,9 @@ async def test_reads_use_a_replica_and_then_the_other(watched: Watch) -> None:
     first = await _port(link)
     next(server for server in watched.servers if server.port == first).kill()
     (other,) = (server for server in watched.servers[1:] if server.port != first)
-    await eventually(lambda: _is(link, other), seconds=60, what="the other replica found")
+    await eventually(lambda: _is(link, other), what="the other replica found")
     other.kill()
-    await eventually(lambda: _gone(link), seconds=60, what="no replica left")
+    await eventually(lambda: _gone(link), what="no replica left")
     await link.close()
 
 

@@ -127,7 +127,7 @@ async def test_a_repeated_command_that_fails_is_answered_as_any(
 
 
 async def test_a_lost_answer_after_a_refusal_is_found_under_the_request_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(monkeypatch, [MOVED], NoReply(), [[b"1", b"1-0 1"]])
+    cluster = Cluster(monkeypatch, [MOVED], NoReply(), [[b"repeated", b"1-0 1"]])
     assert (await Scripts(cluster.client, SizeLimits()).write("like", new_key())).is_repeat
     assert cluster.sent[0] == cluster.sent[1] == cluster.sent[2]
 

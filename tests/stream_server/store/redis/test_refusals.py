@@ -1,6 +1,7 @@
 """A real Redis in trouble: an `unavailable` write is surely not on the log."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import redis
 from stream_server.errors import OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
@@ -79,6 +81,53 @@ async def test_the_error_says_why_redis_did_nothing(trouble: Trouble) -> None:
     trouble.server.kill()
     with pytest.raises(Unavailable, match=r"^the data store cannot be reached; nothing was written$"):
         await client.execute(("PING",))
+    await client.close()
+
+
+async def test_an_operator_reads_by_a_word_what_keeps_redis_away(trouble: Trouble) -> None:
+    """No cause is a name of asyncio, such as CancelledError, which says nothing of Redis."""
+
+    async def told(url: str, seconds: float = PATIENCE) -> str:
+        client = RedisClient(url, seconds)
+        try:
+            with pytest.raises(Unavailable) as raised:
+                await client.execute(("PING",))
+        finally:
+            await client.close()
+        return describe_for_operator(raised.value)
+
+    with trouble.server.client() as client:
+        client.config_set("maxclients", 1)
+
+        async def is_told() -> bool:
+            """Redis closes the connection behind its words, so a client that still writes may miss them."""
+            return "max number of clients" in await told(trouble.server.url)
+
+        await eventually(is_told)
+        client.config_set("maxclients", 1000)
+    run(trouble.server, "CONFIG", "SET", "requirepass", "hunter22")
+    assert re.fullmatch(r"refuses: .* \(no password\)", await told(trouble.server.url))
+    assert re.fullmatch(r"refuses: .* \(bad password\)", await told(trouble.server.url.replace("//", "//:hunter23@")))
+    assert re.fullmatch(r"cannot be reached: .* \(DNS\)", await told("redis://nobody.invalid:6379"))
+    trouble.server.pause()
+    assert await told(trouble.server.url, 0.2) == "cannot be reached: no answer in time (frozen)"
+
+
+async def test_an_operator_reads_by_a_word_why_an_open_connection_fails(trouble: Trouble) -> None:
+    client = RedisClient(trouble.server.url, PATIENCE)
+    await client.execute(("PING",))
+    trouble.server.pause()
+    client.timeout_seconds = 0.2
+    with pytest.raises(Unavailable) as frozen:
+        await client.execute(("PING",))
+    assert describe_for_operator(frozen.value) == "cannot be reached: no answer in time (frozen)"
+    client.timeout_seconds = PATIENCE
+    asked = asyncio.create_task(client.execute(("PING",)))
+    await asyncio.sleep(0)
+    trouble.server.kill()
+    with pytest.raises(Unavailable) as gone:
+        await asked
+    assert "NoReply" not in describe_for_operator(gone.value)
     await client.close()
 
 

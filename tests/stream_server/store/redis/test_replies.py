@@ -189,7 +189,7 @@ async def test_a_batch_that_redis_refuses_half_way_has_an_unknown_outcome(why: s
 
 async def test_a_write_behind_too_many_unanswered_commands_is_unavailable() -> None:
     async with ScriptedRedis(SET=[SILENCE]) as redis:
-        link = RedisClient(redis.url, PATIENCE)
+        link = RedisClient(redis.url, 10.0)  # the write waits for a part of this time
         waiting = [asyncio.create_task(link.execute(("SET", "k", "v"))) for _ in range(MAX_UNANSWERED_COMMANDS)]
         await eventually(lambda: redis.count("SET"), what="the commands sent")
         with pytest.raises(Unavailable):

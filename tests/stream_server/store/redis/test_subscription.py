@@ -5,13 +5,15 @@ import gc
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing, suppress
+from typing import Any
 
 import pytest
 import redis
 
 from stream_server.errors import Unavailable
+from stream_server.store.redis import subscription as subscription_module
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.subscription import Subscription, Work
+from stream_server.store.redis.subscription import MAX_WAITING_BYTES, MESSAGE_BYTES, Subscription, Work
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis
@@ -20,9 +22,15 @@ CHANNELS = ("first", "second")
 
 
 @pytest.fixture
-async def subscription(redis_url: str) -> AsyncIterator[Subscription]:
+def aside() -> list[bytes]:
+    """What was read of the channel ``aside``."""
+    return []
+
+
+@pytest.fixture
+async def subscription(redis_url: str, aside: list[bytes]) -> AsyncIterator[Subscription]:
     client = RedisClient(redis_url, 5.0)
-    with closing(await client.subscribe(CHANNELS)) as opened:
+    with closing(await client.subscribe(CHANNELS, {"aside": aside.append})) as opened:
         yield opened
     await client.close()
 
@@ -41,6 +49,9 @@ class Listener:
 
     def after_read(self) -> None:
         self.seen.append("|")
+
+    async def note_drop(self) -> None:
+        self.seen.append("dropped")
 
     async def _work(self) -> None:
         await self.may_go_on.wait()
@@ -103,6 +114,72 @@ async def test_the_next_message_waits_for_the_work(subscription: Subscription, r
     listening.cancel()
 
 
+async def test_redis_keeps_nothing_for_a_listener_that_works(subscription: Subscription, raw: "redis.Redis") -> None:
+    """The subscription reads on. Redis would disconnect a subscriber for whom it keeps a megabyte."""
+    before: Any = raw.config_get("client-output-buffer-limit")
+    listener = Listener(work_after="a")
+    listening = asyncio.create_task(subscription.deliver(listener.handle))
+    _publish(raw, "a")
+    await eventually(listener.heard("a"))
+    raw.config_set("client-output-buffer-limit", "pubsub 1mb 0 0")
+    sent = [f"{number} {'x' * 1000}" for number in range(MAX_WAITING_BYTES // 2000)]
+    try:
+        for message in sent:
+            raw.publish("first", message)
+            await asyncio.sleep(0)
+    finally:
+        raw.config_set("client-output-buffer-limit", before["client-output-buffer-limit"])
+    listener.may_go_on.set()
+    await eventually(listener.heard("a", "worked", *sent))
+    listening.cancel()
+
+
+async def test_too_many_waiting_messages_are_dropped_and_the_listener_is_told(
+    subscription: Subscription, raw: "redis.Redis", aside: list[bytes]
+) -> None:
+    """Nothing waits until the listener has been told: it reads all of that elsewhere. What stands aside is kept."""
+    listener = Listener(work_after="a")
+    listening = asyncio.create_task(subscription.deliver(listener.handle, on_dropped=listener.note_drop))
+    _publish(raw, "a", "b")
+    await eventually(listener.heard("a"))
+    big = "x" * (MAX_WAITING_BYTES // 4)
+    raw.publish("aside", "first")
+    for _ in range(4):
+        raw.publish("first", big)
+    raw.publish("first", "later")
+    raw.publish("aside", "last")
+    await eventually(lambda: aside == [b"first", b"last"], what="all to be read")
+    assert (subscription._has_dropped, len(subscription._waiting)) == (True, 0)
+    listener.may_go_on.set()
+    await eventually(listener.heard("a", "worked", "dropped"))
+    _publish(raw, "c")
+    await eventually(listener.heard("a", "worked", "dropped", "c"))
+    listening.cancel()
+
+
+async def test_waiting_messages_without_bytes_are_counted(
+    subscription: Subscription, raw: "redis.Redis", aside: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take memory, and the time of other tasks when they are handed over."""
+    monkeypatch.setattr(subscription_module, "MAX_WAITING_BYTES", 100 * MESSAGE_BYTES)
+    monkeypatch.setattr(subscription_module, "SLICE_BYTES", 10 * MESSAGE_BYTES)
+    listener = Listener(work_after="a")
+    listening = asyncio.create_task(subscription.deliver(listener.handle, listener.after_read, listener.note_drop))
+    _publish(raw, "a", *[""] * 100)
+    await eventually(lambda: len(subscription._waiting) == 100)
+    listener.may_go_on.set()
+    await eventually(lambda: len(listener.seen) > 100 and listener.seen[-1] == "|")
+    runs = "".join(each or "." for each in listener.seen[listener.seen.index("worked") :]).split("|")
+    assert {len(run.removeprefix("worked")) for run in runs} <= {0, 10}, "ten in each turn of the loop"
+
+    listener.may_go_on.clear()
+    _publish(raw, "a", *[""] * 101)
+    raw.publish("aside", "last")
+    await eventually(lambda: aside == [b"last"], what="all to be read")
+    assert (subscription._has_dropped, len(subscription._waiting)) == (True, 0)
+    listening.cancel()
+
+
 async def test_an_error_of_the_listener_ends_the_delivery(subscription: Subscription, raw: "redis.Redis") -> None:
     def refuse(message: bytes) -> None:
         raise ZeroDivisionError(message)
@@ -131,7 +208,7 @@ async def test_a_lost_subscription_leaves_no_reference_cycle(redis_url: str, raw
     gc.collect()
     gc.disable()
     try:
-        subscription = await client.subscribe(CHANNELS)
+        subscription = await client.subscribe(CHANNELS, {})
         gone = weakref.ref(subscription)
         assert raw.client_kill_filter(_type="pubsub") == 1
         for _ in range(2):  # whoever asks again is told again
@@ -150,7 +227,7 @@ async def test_a_refused_subscription_is_unavailable(redis_url: str, raw: "redis
     raw.config_set("maxclients", 1)
     try:
         with pytest.raises(Unavailable):
-            await client.subscribe(CHANNELS)
+            await client.subscribe(CHANNELS, {})
     finally:
         raw.config_set("maxclients", 10_000)
         await client.close()

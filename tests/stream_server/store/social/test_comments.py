@@ -172,3 +172,65 @@ async def test_the_delete_of_a_comment_between_protected_users_is_theirs_while_o
     made, gone = [(await logged(store, kind))[0].audience for kind in ("comment", "uncomment")]
     assert made == f"users:{bob},{ann}"
     assert gone == ("public" if opened == 2 else made)
+
+
+TOGETHER: dict[str, tuple[list[tuple[int, bool]], bool]] = {
+    "both at once, and again protected": ([(0, False), (1, False), (0, True), (1, True)], True),
+    "both at once, and one open later": ([(0, False), (1, False), (0, True), (1, True), (1, False)], True),
+    "the one after the other": ([(0, False), (0, True), (1, False), (1, True), (0, False)], False),
+}
+"""Changes of protection, each of Ann (0) or Bob (1), and whether there was a moment with neither protected."""
+
+
+@pytest.mark.parametrize(("changes", "were_open"), TOGETHER.values(), ids=TOGETHER)
+async def test_the_delete_of_a_comment_that_everybody_could_read_for_a_time_is_for_everybody(
+    store: Store, people: People, changes: list[tuple[int, bool]], *, were_open: bool
+) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    await befriend(store, bob, ann)
+    for uid, is_on in ((ann, True), (ann, False), (bob, True), (ann, True)):  # what was before does not count
+        await protect(store, uid, on=is_on)
+    said = await comment(store, bob, status)
+    for who, is_on in changes:
+        await protect(store, (ann, bob)[who], on=is_on)
+    await store.comments.delete(bob, said["id"], new_key())
+    (gone,) = await logged(store, "uncomment")
+    assert gone.audience == ("public" if were_open else f"users:{bob},{ann}")
+
+
+PARTED: dict[str, tuple[int, list[tuple[int, bool]], bool]] = {
+    "the author opens after the commenter has closed": (0, [(1, True), (0, False)], False),
+    "the commenter opens after the author has closed": (1, [(0, True), (1, False)], False),
+    "both open for a moment": (0, [(0, False), (1, True), (0, True)], True),
+    "the commenter was never protected": (0, [(0, False), (0, True)], True),
+}
+"""Who is protected when Bob (1) comments a post of Ann (0), changes of protection, and whether both were open then."""
+
+
+@pytest.mark.parametrize(("closed", "changes", "were_open"), PARTED.values(), ids=PARTED)
+async def test_the_delete_of_a_comment_is_for_everybody_only_if_both_its_users_were_open_at_once(
+    store: Store, people: People, closed: int, changes: list[tuple[int, bool]], *, were_open: bool
+) -> None:
+    """Who reads a comment may see its author and the author of its status."""
+    ann, bob = users = await people.users(2)
+    status = (await people.status(ann))["id"]
+    await befriend(store, bob, ann)
+    await protect(store, users[closed])
+    said = await comment(store, bob, status)
+    for who, is_on in changes:
+        await protect(store, users[who], on=is_on)
+    await store.comments.delete(bob, said["id"], new_key())
+    (gone,) = await logged(store, "uncomment")
+    assert gone.audience == ("public" if were_open else f"followers:{users[closed]}")
+
+
+async def test_only_the_last_open_times_of_a_user_are_kept(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann = await people.user("Ann")
+    for _ in range(60):
+        for is_on in (True, False):
+            await protect(store, ann, on=is_on)
+    kept = raw.hget(f"{{core}}:user:{ann}", "open_times")
+    assert isinstance(kept, bytes)
+    assert 1000 < len(kept) <= 1400
+    assert kept.split(b"-")[0].isdigit()

@@ -15,20 +15,11 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import drain
 from tests.stream_server.store.people import People, new_key, open_store
-from tests.stream_server.store.scenes import items_of, notifications, protect
+from tests.stream_server.store.scenes import items_of, notifications, protect, told
 
 
 async def kinds(store: Store, uid: str) -> list[str]:
     return [one["kind"] for one in await notifications(store, uid)]
-
-
-async def live(store: Store, uid: str) -> list[bytes]:
-    """The JSON of a user's notification entries on the log, oldest first."""
-    entries = await store.log.read(LOG_START, 1000)
-    begin, end = b'{"wire":{"notification":', b"}}"
-    bodies = [entry.body for entry in entries if (entry.kind, entry.audience) == ("notification", f"users:{uid}")]
-    assert all(body.startswith(begin) and body.endswith(end) for body in bodies)
-    return [body[len(begin) : -len(end)] for body in bodies]
 
 
 async def follow(store: Store, source: str, target: str) -> None:
@@ -76,7 +67,7 @@ async def test_each_kind_of_notification_has_source_and_subject(store: Store, pe
     assert by_kind["comment"]["comment"]["message"] == "well"
     assert by_kind["comment"]["status"]["message"] == "mine"
     assert "status" not in by_kind["follow"]
-    mention, _, repost, quote = [json.loads(one)["status"] for one in (await live(store, ann))[:4]]
+    mention, _, repost, quote = [json.loads(one)["status"] for one in (await told(store, ann))[:4]]
     originals = [repost["original"]["message"], quote["original"]["message"]]
     assert ("original" in mention, originals) == (False, ["mine", "mine"])
     assert await notifications(store, bob) == []
@@ -89,7 +80,7 @@ async def test_a_muted_user_notifies_nobody_of_anything_also_not_after_the_mute(
     mute(raw, ann, bob)
     await one_of_each(store, people, ann, bob)
     raw.delete(f"{{core}}:mutes:{ann}")
-    assert (await kinds(store, ann), await live(store, ann)) == ([], [])
+    assert (await kinds(store, ann), await told(store, ann)) == ([], [])
 
 
 async def test_a_protected_user_who_is_not_followed_notifies_too(store: Store, people: People) -> None:
@@ -99,7 +90,7 @@ async def test_a_protected_user_who_is_not_followed_notifies_too(store: Store, p
     await store.likes.like(bob, status, new_key())
     await follow(store, bob, ann)
     assert await kinds(store, ann) == ["follow", "like"]
-    assert len(await live(store, ann)) == 2
+    assert len(await told(store, ann)) == 2
 
 
 async def test_a_comment_shows_the_status_of_a_muted_author_to_whom_it_mentions(
@@ -109,7 +100,7 @@ async def test_a_comment_shows_the_status_of_a_muted_author_to_whom_it_mentions(
     status = (await people.status(ann, "mine"))["id"]
     mute(raw, eve, ann)
     await store.comments.create(bob, status, "well @eve", new_key())
-    (entry,) = await live(store, eve)
+    (entry,) = await told(store, eve)
     assert json.loads(entry)["status"]["id"] == status
 
 
@@ -120,9 +111,34 @@ async def test_a_hidden_original_is_neither_on_the_page_nor_in_the_entry(
     block(raw, cyd, ann)
     secret = (await people.status(cyd, "not for ann"))["id"]
     await people.status(bob, "@ann see", origin=secret)
-    (entry,) = await live(store, ann)
+    (entry,) = await told(store, ann)
     assert json.loads(entry)["status"]["original"] is None
     assert items_of(await store.notifications.list_notifications(ann, PageRequest())) == [entry]
+
+
+async def test_one_entry_tells_all_who_get_the_same_notification(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """Eve may not see the original. Its author is quoted and answered, which are two notifications.
+
+    So a server of version 1.0, which knows no entry that differs for its receivers, shows each of them rightly.
+    """
+    ann, bob, cyd, eve = [await people.user(login) for login in ("ann", "bob", "cyd", "eve")]
+    block(raw, cyd, eve)
+    quoted = (await people.status(cyd, "mine"))["id"]
+    await people.status(bob, "@ann @eve @bob @cyd see", origin=quoted, in_reply_to=quoted)
+    entries = [entry for entry in await store.log.read(LOG_START, 100) if entry.kind == "notification"]
+    assert [entry.audience for entry in entries] == [f"users:{cyd}", f"users:{cyd}", f"users:{ann}", f"users:{eve}"]
+    shown = {uid: [json.loads(one) for one in await told(store, uid)] for uid in (ann, bob, cyd, eve)}
+    kinds_and_originals = {
+        uid: [(one["kind"], one["status"]["original"] is not None) for one in notes] for uid, notes in shown.items()
+    }
+    assert kinds_and_originals == {
+        ann: [("mention", True)], bob: [], cyd: [("quote", True), ("reply", True)], eve: [("mention", False)]
+    }  # fmt: skip
+    for uid in (ann, cyd, eve):
+        kept = items_of(await store.notifications.list_notifications(uid, PageRequest()))
+        assert [json.loads(one) for one in kept[::-1]] == shown[uid], "the page has the same ids and texts"
 
 
 async def test_deleting_a_status_removes_notifications_of_its_reactions(

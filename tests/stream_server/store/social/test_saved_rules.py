@@ -7,8 +7,10 @@ import pytest
 import redis
 
 from stream_server.errors import NotFound, TooLarge
+from stream_server.events.position import LOG_START, Position
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.saved_rules import (
+    MAX_REMOVED_BYTES_PER_USER,
     MAX_RULE_BYTES_PER_USER,
     AddRuleOutcome,
     StoredRule,
@@ -125,3 +127,80 @@ async def test_twenty_concurrent_adds_save_one_rule(store: Store, people: People
     outcomes = [one for (one,) in await asyncio.gather(*(add(store, ann, TEA) for _ in range(20)))]
     assert [one.is_duplicate for one in outcomes].count(False) == 1
     assert len({one.saved for one in outcomes}) == 1
+
+
+async def had(store: Store, uid: str, position: Position) -> tuple[list[str], Position]:
+    rules, known = await store.rules.get_all_at(uid, position)
+    return [rule.rule for rule in rules], known
+
+
+async def test_the_rules_at_each_position_are_known(store: Store, people: People) -> None:
+    """A rule is in force from the entry that adds it to the entry that removes it, and has its id and tag."""
+    ann, bob = await people.users(2)
+    history = [(await store.log.head(), list[str]())]
+    (tea, nap) = saved(await add(store, ann, TEA, NAP))
+    history.append((await store.log.head(), [TEA[0], NAP[0]]))
+    await add(store, bob, ("other", ""))
+    await store.rules.remove(ann, [tea.id], new_key())
+    history.append((await store.log.head(), [NAP[0]]))
+    (again,) = saved(await add(store, ann, TEA))
+    history.append((await store.log.head(), [NAP[0], TEA[0]]))
+    await store.rules.remove(ann, [nap.id, again.id], new_key())
+    history.append((await store.log.head(), []))
+    for position, rules in history:
+        assert await had(store, ann, position) == (rules, position)
+    assert await had(store, ann, LOG_START) == ([], LOG_START)
+    first, _ = await store.rules.get_all_at(ann, history[1][0])
+    assert [(one.id, one.tag) for one in first] == [(one.id, one.tag) for one in (tea, nap)]
+
+
+async def test_rules_with_any_characters_are_known_after_their_removal(store: Store, people: People) -> None:
+    ann = await people.user("ann")
+    odd = [('","created":"x"}', ""), ('\\"\n', "a"), ("茶 🍵", '"removed":"'), ("%d+ (.*)", "%1")]
+    made = saved(await add(store, ann, *odd))
+    before = await store.log.head()
+    await store.rules.remove(ann, [one.id for one in made], new_key())
+    rules, known = await store.rules.get_all_at(ann, before)
+    assert ([(one.rule, one.tag) for one in rules], known) == (odd, before)
+
+
+async def test_the_oldest_removals_are_forgotten_by_bytes(store: Store, people: People, raw: "redis.Redis") -> None:
+    """The rules at an older position are not guessed: the answer is the first position at which all are known."""
+    ann = await people.user("ann")
+    (tea,) = saved(await add(store, ann, TEA))
+    places = []
+    for turn in range(4):
+        made = saved(await add(store, ann, *((f"{'x' * 1000} {turn} {nth}", "") for nth in range(200))))
+        places.append(await store.log.head())
+        await store.rules.remove(ann, [one.id for one in made], new_key())
+        assert (raw.memory_usage(f"{{core}}:removed_rules:{ann}") or 0) < 2 * MAX_REMOVED_BYTES_PER_USER
+    for position in places[2:]:
+        rules, known = await store.rules.get_all_at(ann, position)
+        assert (len(rules), known) == (201, position)
+    first_known = (await had(store, ann, places[0]))[1]
+    assert places[1] < first_known < places[2]
+    for position in (LOG_START, *places[:2], first_known):
+        assert await had(store, ann, position) == ([TEA[0]], first_known)
+    await store.rules.remove(ann, [tea.id], new_key())
+    assert await had(store, ann, places[0]) == ([TEA[0]], first_known)
+
+
+async def test_removals_are_forgotten_that_left_the_log(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann = await people.user("ann")
+    tea, nap, naps = saved(await add(store, ann, TEA, NAP, ("naps", "")))
+    before = await store.log.head()
+    await store.rules.remove(ann, [tea.id], new_key())
+    first_removal = await store.log.head()
+    await store.rules.remove(ann, [nap.id], new_key())
+    assert raw.zcard(f"{{core}}:removed_rules:{ann}") == 2
+    raw.xtrim("{core}:log", minid=(await store.log.head()).entry_id, approximate=False)
+    floor = await store.log.floor()
+    assert floor is not None
+    await store.rules.remove(ann, [naps.id], new_key())
+    assert await had(store, ann, floor.previous()) == ([NAP[0], "naps"], floor.previous())
+    assert await had(store, ann, before) == ([NAP[0], "naps"], first_removal)
+    raw.xtrim("{core}:log", maxlen=1, approximate=False)
+    (last,) = saved(await add(store, ann, ("last", "")))
+    raw.xtrim("{core}:log", maxlen=1, approximate=False)
+    await store.rules.remove(ann, [last.id], new_key())
+    assert raw.zcard(f"{{core}}:removed_rules:{ann}") == 2  # `last`, and where the known part begins

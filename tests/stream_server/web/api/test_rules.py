@@ -16,6 +16,7 @@ BAD: list[tuple[Any, int, str, str | None, int | None]] = [
     ({"rules": ["tea"]}, 400, "invalid_parameter", "rules[0]", None),
     ({"rules": [{"tag": "a"}]}, 400, "missing_parameter", "rules[0].rule", None),
     ({"rules": [{"rule": ""}]}, 400, "invalid_parameter", "rules[0].rule", 1),
+    ({"rules": [{"rule": "\ufe0f"}]}, 400, "invalid_parameter", "rules[0].rule", 2),
     ({"rules": [{"rule": "a" * 1025}]}, 400, "invalid_parameter", "rules[0].rule", 1025),
     ({"rules": [{"rule": "tea"}, {"rule": "\u0149" * 1024}]}, 400, "invalid_parameter", "rules[1].rule", 1025),
     ({"rules": [{"rule": "tea", "tag": "x" * 121}]}, 400, "invalid_parameter", "rules[0].tag", None),

@@ -175,7 +175,8 @@ async def test_an_idempotency_key_changes_a_profile_once(world: World) -> None:
     key = {"Idempotency-Key": "k"}
     await world.call("PATCH", "/v1/users/me", ann, json={"bio": "old"}, headers=key)
     await world.call("PATCH", "/v1/users/me", ann, json={"bio": "new"})
-    assert (await world.call("PATCH", "/v1/users/me", ann, json={"bio": "old"}, headers=key)).json["bio"] == "new"
+    assert (await world.call("PATCH", "/v1/users/me", ann, json={"bio": "old"}, headers=key)).json["bio"] == "old"
+    assert (await world.call("GET", "/v1/users/me", ann)).json["bio"] == "new"
     other = await world.call("PATCH", "/v1/users/me", ann, json={"bio": "other"}, headers=key)
     assert other.error == (409, "duplicate", "Idempotency-Key")
 

@@ -7,7 +7,7 @@ import pytest
 
 from filters.event import Event
 from filters.sample import Sample
-from tests.end_to_end.api import Api, mint
+from tests.end_to_end.api import Api, mint, with_brief_token
 from tests.end_to_end.people import word
 from tests.end_to_end.server import Server
 from tests.stream_server.web.dialects.line_listener import Listener
@@ -151,6 +151,17 @@ async def test_count_sends_earlier_statuses_first(api: Api) -> None:
     assert posted[0]["message"] == "0"
 
 
+async def test_count_counts_deleted_statuses_and_sends_their_deletes(api: Api) -> None:
+    ann = await api.user()
+    posted = [await api.post(ann, f"{number}") for number in range(3)]
+    await api.delete(ann, posted[1]["id"])
+    async with await listen(api, FIREHOSE, count="-3") as stream:
+        await stream.until_end()
+        assert texts(stream) == ["0", "2"]
+        deleted = [message["delete"]["status"]["id_str"] for message in stream.messages if "delete" in message]
+        assert deleted == [posted[1]["id"]]
+
+
 async def test_a_stream_resumes_after_a_cursor(api: Api) -> None:
     ann = await api.user()
     await api.post(ann, "before")
@@ -186,8 +197,14 @@ async def test_filter_level_medium_sends_nothing(api: Api) -> None:
 
 @pytest.mark.parametrize("how", ["revoked", "expired"])
 async def test_the_end_of_a_token_ends_the_stream_with_code_6(api: Api, how: str) -> None:
-    token = mint(await api.user(), ttl=1.0 if how == "expired" else 600)
-    async with await listen(api, SAMPLE, token=token) as stream:
+    uid, token = await api.user(), ""
+
+    async def opened(given: str) -> Listener:
+        nonlocal token
+        token = given
+        return await listen(api, SAMPLE, token=token)
+
+    async with await (with_brief_token(uid, opened) if how == "expired" else opened(mint(uid))) as stream:
         if how == "revoked":
             await api.done("DELETE", "/v1/sessions", token=token)
         await stream.until_end()

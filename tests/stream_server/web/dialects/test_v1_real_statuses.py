@@ -1,4 +1,4 @@
-"""A hundred statuses of Twitter, rendered by this server: every member that a client may read is present."""
+"""Statuses of Twitter and made ones, rendered by this server: every member that a client may read is present."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ import pytest
 
 from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_framing import render_tweet
-from tests.filters.data import FOLDER
+from tests.public_data import public_file
+from tests.stream_server.web.dialects.made_statuses import made_statuses
 from tests.stream_server.web.dialects.status_json import status
 
 Json = dict[str, Any]
@@ -22,12 +23,15 @@ ELSEWHERE = (
 
 
 def twitter_statuses() -> list[Json]:
-    """Return the statuses; skip the test if the data is not installed."""
-    path = FOLDER.parent / "twitter.json"
-    if not path.exists():
-        pytest.skip(f"the real statuses are not at {path}")
-    statuses: list[Json] = json.loads(path.read_text())["statuses"]
+    """Return a hundred statuses of Twitter; skip the test if the data is not installed."""
+    statuses: list[Json] = json.loads(public_file("twitter.json").read_text())["statuses"]
     return statuses
+
+
+@pytest.fixture(params=[made_statuses, twitter_statuses])
+def statuses(request: pytest.FixtureRequest) -> list[Json]:
+    found: list[Json] = request.param()
+    return found
 
 
 def native_status(one: Json) -> Json:
@@ -85,16 +89,16 @@ def paths(value: object, at: str = "") -> Iterator[tuple[str, type]]:
             yield from paths(inner, f"{at}[]")
 
 
-def test_every_member_is_present() -> None:
-    for one in twitter_statuses():
+def test_every_member_is_present(statuses: list[Json]) -> None:
+    for one in statuses:
         wanted = {path.removeprefix("retweeted_status.") for path, _ in paths(one)}
         missing = sorted(wanted - {path.removeprefix("retweeted_status.") for path, _ in paths(rendered(one))})
         assert [path for path in missing if not path.startswith(ELSEWHERE)] == []
 
 
-def test_every_member_has_its_type_or_null() -> None:
+def test_every_member_has_its_type_or_null(statuses: list[Json]) -> None:
     nothing = type(None)
-    for one in twitter_statuses():
+    for one in statuses:
         rendered_paths = dict(paths(rendered(one)))
         for path, kind in paths(one):
             assert rendered_paths.get(path, kind) in {kind, nothing} or kind is nothing, path
@@ -103,16 +107,16 @@ def test_every_member_has_its_type_or_null() -> None:
 @pytest.mark.parametrize(
     "name", ["id", "id_str", "text", "lang", "in_reply_to_status_id", "in_reply_to_user_id", "in_reply_to_screen_name"]
 )
-def test_values_that_both_servers_know_are_equal(name: str) -> None:
+def test_values_that_both_servers_know_are_equal(statuses: list[Json], name: str) -> None:
     """Except for long reposts, which Twitter truncates."""
-    for one in twitter_statuses():
+    for one in statuses:
         mine = rendered(one)
         whole = one[name] if not str(one[name]).endswith("…") else mine[name]
         assert mine[name] == whole
 
 
-def test_entities_have_equal_indices() -> None:
-    for one in twitter_statuses():
+def test_entities_have_equal_indices(statuses: list[Json]) -> None:
+    for one in statuses:
         mine = rendered(one)["entities"]
         for family in ("hashtags", "symbols", "user_mentions", "urls"):
             there = [entity["indices"] for entity in one["entities"][family]]

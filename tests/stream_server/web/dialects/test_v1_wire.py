@@ -13,6 +13,7 @@ import pytest
 from tests.end_to_end.api import Answer, Api, mint
 from tests.end_to_end.people import word
 from tests.end_to_end.server import Server
+from tests.waiting import PATIENCE
 
 FILTER, SAMPLE, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "sample", "firehose"))
 
@@ -37,7 +38,7 @@ async def connected(api: Api, path: str, version: str = "1.1", **asked: str) -> 
     head = f"GET {path}?{urlencode(asked)} HTTP/{version}\r\nHost: x\r\nAuthorization: Bearer {mint(api.admin)}\r\n\r\n"
     writer.write(head.encode())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             yield reader
     finally:
         writer.close()

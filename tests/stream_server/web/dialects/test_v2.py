@@ -8,7 +8,7 @@ import pytest
 
 from filters.event import Event
 from filters.sample import Sample
-from tests.end_to_end.api import Api, mint
+from tests.end_to_end.api import Api, mint, with_brief_token
 from tests.end_to_end.server import Server
 from tests.stream_server.web.dialects.line_listener import Listener
 
@@ -144,7 +144,7 @@ async def test_the_sample_is_the_same_for_all_users(api: Api) -> None:
 async def test_an_expired_token_ends_the_stream_with_a_disconnect_error(api: Api) -> None:
     ann = await api.user()
     await add_rule(api, ann, "tea")
-    async with await listen(api, ann, token=mint(ann, ttl=1)) as stream:
+    async with await with_brief_token(ann, lambda token: listen(api, ann, token=token)) as stream:
         await stream.until_end()
         (error,) = stream.messages[-1]["errors"]
         assert (error["title"], error["disconnect_type"]) == ("operational-disconnect", "ForceDisconnect")
@@ -200,3 +200,25 @@ async def test_too_many_connections_get_429_with_rate_limit_headers(own_folder: 
         assert (refused.status, refused.json["title"]) == (429, "Too Many Requests")
         assert (refused.headers["x-rate-limit-limit"], refused.headers["x-rate-limit-remaining"]) == ("1", "0")
         assert int(refused.headers["x-rate-limit-reset"]) > 0
+
+
+async def test_a_replay_sends_what_the_rules_of_then_matched(api: Api) -> None:
+    """Also to a user who has no rules any more, or had none at the start. Who had none in between gets 409."""
+    ann = await api.user()
+    before = await api.post(ann, "tea zero")
+    tea = await add_rule(api, ann, "tea")
+    first = await api.post(ann, "tea one")
+    async with await listen(api, ann, start_time=before["posted"]) as stream:
+        await stream.until(lambda stream: stream.texts == ["tea one"])
+    await api.done("POST", RULES, token=mint(ann), json={"delete": {"ids": [tea]}})
+    later = await api.post(ann, "tea two")
+    while later["posted"] == first["posted"]:
+        later = await api.post(ann, "tea three")
+    async with await listen(api, ann, start_time=first["posted"], end_time=later["posted"]) as stream:
+        await stream.until_end()
+        assert stream.texts == ["tea one"]
+    last = later
+    while last["posted"] == later["posted"]:
+        last = await api.post(ann, "tea four")
+    refused = await api.call("GET", SEARCH, token=mint(ann), params={"start_time": last["posted"]})
+    assert refused.status == 409

@@ -9,6 +9,7 @@ from multidict import CIMultiDict
 from stream_server.web.http.app_keys import CONFIG
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
+from tests.waiting import PATIENCE
 
 OPERATIONS_TOKEN = "an operations token of the tests"
 PAGE = "https://page.example.org"
@@ -19,7 +20,7 @@ def settings() -> dict[str, Any]:
     return {
         "host": "0.0.0.0",
         "operations_token": OPERATIONS_TOKEN,
-        "cors_origins": f"https://other.example.org, {PAGE}, ",
+        "cors_origins": f"https://other.example.org,{PAGE}",
     }
 
 
@@ -58,6 +59,24 @@ async def test_a_local_server_behind_a_proxy_is_not_open(world: World, header: s
     assert (await world.call("GET", "/metrics", headers={header: "198.51.100.7"})).status == 401
 
 
+NAMES = {
+    "localhost": 200, "localhost:8000": 200, "LOCALHOST:1": 200, "127.0.0.1:8000": 200, "127.1.2.3": 200,
+    "[::1]:8000": 200, "[::1]": 200, "app.localhost:8000": 200,
+    "evil.example": 401, "evil.example:8000": 401, "localhost.evil.example": 401, "127.0.0.1.evil.example": 401,
+    "evillocalhost": 401, "10.0.0.1": 401, "[::2]:80": 401, "localhost@evil.example": 401, "[": 401, "": 401,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "status"), NAMES.items())
+async def test_what_is_open_to_this_machine_is_not_open_to_a_page_whose_name_leads_here(
+    world: World, app: Any, name: str, status: int
+) -> None:
+    """DNS rebinding: the browser of somebody on this machine sends the name of the page's site as `Host`."""
+    object.__setattr__(app[CONFIG], "host", "127.0.0.1")
+    assert (await world.call("GET", "/metrics", headers={"Host": name})).status == status
+    assert ("version" in (await world.call("GET", "/readyz", headers={"Host": name})).json) == (status == 200)
+
+
 async def test_a_page_of_an_allowed_origin_reads_and_writes(world: World) -> None:
     ann = await world.user("ann")
     asking = {
@@ -94,7 +113,7 @@ async def test_a_page_of_an_allowed_origin_may_send_any_header(world: World, pat
 async def test_a_page_of_an_allowed_origin_opens_a_stream(world: World) -> None:
     ann = await world.user("ann")
     headers = {"Authorization": f"Bearer {tokens.fresh(ann)}", "Origin": PAGE}
-    async with asyncio.timeout(10), world.session.get("/v1/stream?track=tea", headers=headers) as stream:
+    async with asyncio.timeout(PATIENCE), world.session.get("/v1/stream?track=tea", headers=headers) as stream:
         assert (stream.status, stream.headers["Access-Control-Allow-Origin"]) == (200, PAGE)
         assert stream.headers["X-Content-Type-Options"] == "nosniff"
         assert "default-src 'none'" in stream.headers["Content-Security-Policy"]

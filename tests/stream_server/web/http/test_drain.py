@@ -17,7 +17,7 @@ from stream_server.web.http import app_keys
 from stream_server.web.http.connection import Connection
 from tests.stream_server.web import running_server as module
 from tests.stream_server.web.running_server import RunningServer, running_server
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 ASKED = {
     "/v1/stream": "track=x", "/v1/events": "track=x&wait=60", "/1.1/statuses/filter.json": "track=x",
@@ -143,15 +143,15 @@ async def test_a_stream_whose_head_is_sent_gets_goodbye(server: RunningServer, m
 
 def stop_before_the_hub_has_it(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server begin to stop after a stream was accepted, and before the hub knows the stream."""
-    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], Connection.own
+    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], Connection.require_client
 
-    def own(connection: Connection) -> asyncio.Transport:
+    def require_client(connection: Connection) -> asyncio.Transport:
         if not hub.is_stopping:
             assert len(hub.registry) == 0
             hub.stop(shutdown.next_disconnect_reason)
         return real(connection)
 
-    monkeypatch.setattr(Connection, "own", own)
+    monkeypatch.setattr(Connection, "require_client", require_client)
 
 
 async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +212,7 @@ async def test_an_incomplete_request_does_not_delay_the_stop(server: RunningServ
     writer.write(sent.encode())
     whole = await server.send_raw("POST /v1/statuses HTTP/1.1\r\nContent-Length: 50", "{")
     await server.begin_to_stop()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         await server.ended
     assert await reader.read() == b""
     assert await whole[0].read() == b""

@@ -24,7 +24,8 @@ from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.usual_request import StreamRoutes, UsualRequest
-from stream_server.web.limits.connections import NO_ROOM_FOR_HEAD
+from stream_server.web.limits.byte_budget import ByteLimits
+from stream_server.web.limits.connections import NO_ROOM_FOR_REQUEST
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE, eventually
@@ -456,7 +457,8 @@ async def test_requests_that_find_no_time_begin_later_and_are_answered_in_order(
 ) -> None:
     """Their bytes count as held until then, however they come, and no timer ends the connection."""
     refused, (connection, transport) = stream_request(await world.user("ann"), ""), busy
-    sent, held = refused + HEALTH + refused, door_of(connection).held_heads
+    sent, held = refused + HEALTH + refused, door_of(connection).held_bytes
+    held.limits = ByteLimits(10_000, 10_000, free=0)
     spend_iteration(connection)
     size = -(-len(sent) // parts)
     for first in range(0, len(sent), size):
@@ -479,7 +481,7 @@ async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_no
     spend_iteration(connection)
     connection.data_received(request)
     if is_cut:
-        connection.drop()
+        connection.abort()
     else:
         connection.connection_lost(None)
     await asyncio.sleep(0)
@@ -498,7 +500,7 @@ async def test_a_client_that_leaves_while_its_stream_waits_to_ask_redis_takes_it
     connection.connection_lost(None)
     ((_, begin),) = openings._waiting
     assert isinstance(begin, partial)
-    assert [each for each in (*begin.args, connection.waiting_head) if isinstance(each, bytes) and each] == []
+    assert [each for each in (*begin.args, connection.cycle.head) if isinstance(each, bytes) and each] == []
 
 
 async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(
@@ -507,9 +509,9 @@ async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(
     request, (connection, transport) = stream_request(await world.user("ann")), busy
     spend_iteration(connection)
     connection.data_received(request)
-    connection.refuse(NO_ROOM_FOR_HEAD)
+    connection.refuse(NO_ROOM_FOR_REQUEST)
     await eventually(lambda: len(start_queue_of(connection)) == 0)
-    assert (early, transport.written) == ([], NO_ROOM_FOR_HEAD.encode())
+    assert (early, transport.written) == ([], NO_ROOM_FOR_REQUEST.encode())
     connection.connection_lost(None)
 
 

@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import socket
+import struct
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,12 +18,12 @@ from stream_server.web.http import app_keys, body, connection_timeouts
 from stream_server.web.http import connection as http_connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
+from stream_server.web.http.request_cycle import MAX_HEAD_BYTES
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.limits.connections import MAX_HEAD_BYTES
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World, replace_handler
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 Address = tuple[str, int]
 
@@ -79,7 +80,7 @@ async def answer_to(address: Address, sent: bytes) -> bytes:
     """Return everything received until the server closes the connection."""
     async with connected(address) as (reader, writer):
         writer.write(sent)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read()
 
 
@@ -90,6 +91,8 @@ UNPARSABLE = {
     "a bad header": b"GET / HTTP/1.1\r\nHost: a\r\nsecret-in-the-request\r\n\r\n",
     "NUL in a header": b"GET / HTTP/1.1\r\nHost: a\r\nX: secret-in-the-request\x00\r\n\r\n",
     "two lengths": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    "two fields of transfer codings": b"POST /secret-in-the-request HTTP/1.1\r\n"
+    b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n",
     "length and chunks": b"POST /secret-in-the-request HTTP/1.1\r\n"
     b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
@@ -141,7 +144,7 @@ async def test_bytes_that_are_no_http_leave_nothing_behind(address: Address, bef
             async with connected(address) as (reader, writer):
                 writer.write(before + b"\x82\xfe" * 200_000)
                 with suppress(ConnectionError):
-                    await asyncio.wait_for(reader.read(), 10)
+                    await asyncio.wait_for(reader.read(), PATIENCE)
         await eventually(lambda: tracemalloc.get_traced_memory()[0] < 400_000)
     finally:
         tracemalloc.stop()
@@ -157,7 +160,7 @@ async def test_an_unknown_expectation_is_refused(address: Address) -> None:
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         with suppress(ConnectionResetError):  # bytes that cross the close are answered by a reset
             return await reader.read() == b""
     return True
@@ -174,7 +177,10 @@ HALF_HEADS = {
 
 
 @pytest.mark.parametrize(("sent", "again"), HALF_HEADS.values(), ids=HALF_HEADS)
-async def test_a_connection_without_a_whole_head_is_closed(address: Address, sent: bytes, again: bytes) -> None:
+async def test_a_connection_without_a_whole_head_is_closed(
+    address: Address, app: web.Application, sent: bytes, again: bytes
+) -> None:
+    """It gives its place back, also if the client keeps its side open."""
     async with connected(address) as (reader, writer):
         writer.write(sent)
         if HEALTH in sent:
@@ -182,6 +188,7 @@ async def test_a_connection_without_a_whole_head_is_closed(address: Address, sen
         async with trickle(writer, again):
             assert b"alive" in await answer_to(address, HEALTH_THEN_CLOSE)
             assert await is_closed(reader)
+        await eventually(lambda: not len(app[LIMITS].connections), what="a place that is free")
 
 
 async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Address) -> None:
@@ -195,12 +202,14 @@ async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Add
         assert b'{"alive":true}' in await reader.read()
 
 
-async def test_an_idle_kept_connection_is_closed_in_the_end(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connection, "KEEPALIVE_TIMEOUT_SECONDS", 0.1)
-    async with connected(address) as (reader, writer):
+async def test_an_idle_kept_connection_is_closed_in_the_end(app: web.Application) -> None:
+    server = FrontDoor(app, timeouts=ConnectionTimeouts(idle_seconds=0.1), shutdown_seconds=0.5)
+    await server.open([socket.create_server(("127.0.0.1", 0))])
+    async with connected(server.addresses[0][:2]) as (reader, writer):
         writer.write(HEALTH)
         await reader.readuntil(b"}")
         assert await is_closed(reader)
+    await server.close()
 
 
 @pytest.mark.parametrize("more", [(), ("Expect: 100-continue",)], ids=["with the head", "while the handler reads"])
@@ -214,11 +223,25 @@ async def test_an_invalid_chunk_gets_400(
         if more:
             assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(b"zz\r\n{}\r\n0\r\n\r\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             answer = await reader.readuntil(b"}}")
     assert error_code(answer) == "malformed_body"
     assert world.state() == before
     assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "GZIP,chunked", "identity, chunked"])
+async def test_a_body_with_a_transfer_coding_beside_chunked_is_refused(
+    address: Address, world: World, coding: str
+) -> None:
+    """The server expands no body, so it would take the compressed bytes for JSON (RFC 9112 §6.1)."""
+    ann = await world.user("ann")
+    async with connected(address) as (reader, writer):
+        writer.write(post_head(ann, f"Transfer-Encoding: {coding}") + b'10\r\n{"message":"hi"}\r\n0\r\n\r\n')
+        async with asyncio.timeout(PATIENCE):
+            answer = await reader.readuntil(b"}}")
+    assert error_code(answer) == "unsupported_media_type"
+    assert b'"param":"Transfer-Encoding"' in answer
 
 
 async def test_a_content_length_above_the_limit_is_refused_before_the_body(address: Address, world: World) -> None:
@@ -226,12 +249,12 @@ async def test_a_content_length_above_the_limit_is_refused_before_the_body(addre
     head = post_head(ann, "Content-Length: 65537")
     async with connected(address) as (reader, writer):
         writer.write(head)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             answer = await reader.readuntil(b"}}")
     assert error_code(answer) == "too_large"
 
 
-async def test_a_handler_is_cancelled_when_its_client_disconnects(
+async def test_a_handler_is_cancelled_when_its_client_resets_the_connection(
     address: Address, world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = await world.user("ann")
@@ -250,6 +273,8 @@ async def test_a_handler_is_cancelled_when_its_client_disconnects(
         head = f"GET /v1/users/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {tokens.fresh(ann)}\r\n\r\n"
         writer.write(head.encode())
         await eventually(lambda: seen == ["began"])
+        client = writer.get_extra_info("socket")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     await eventually(lambda: seen == ["began", "cancelled"])
 
 
@@ -288,7 +313,7 @@ def answer_health(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, FrontDoor]]:
     """Serve the same app with small kernel buffers and a short write timeout."""
     listening = socket.create_server(("127.0.0.1", 0))
-    door = FrontDoor(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
+    door = FrontDoor(app, timeouts=ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
     await door.open([listening])
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     yield door.addresses[0][:2], door
@@ -307,7 +332,7 @@ async def test_an_answer_that_is_not_read_is_dropped(
     (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: {manner}\r\n\r\n".encode())
-        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
+        await eventually(lambda: any(one.unsent_bytes for one in server.connections), what="a full socket")
         if drips:
             client.drip(0.05)
         await eventually(lambda: not server.connections, what="the connection's end")
@@ -323,7 +348,7 @@ async def test_requests_wait_until_the_answers_before_them_are_taken(
     (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode() * 400)
-        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
+        await eventually(lambda: any(one.unsent_bytes for one in server.connections), what="a full socket")
         (connection,) = server.connections
         assert connection.transport is not None
         assert connection.transport.get_write_buffer_size() < 2048, "more than one answer"
@@ -359,17 +384,19 @@ async def test_an_answer_is_taken_at_the_least_speed_or_dropped(
 
 
 @pytest.mark.usefixtures("long_answer")
+@pytest.mark.parametrize("sent", [HEALTH, HEALTH_THEN_CLOSE, HEALTH_THEN_CLOSE + b"G"], ids=["kept", "last", "more"])
 async def test_a_full_table_closes_clients_that_leave_their_answer_unread(
-    small_buffers: tuple[Address, FrontDoor], app: web.Application, monkeypatch: pytest.MonkeyPatch
+    small_buffers: tuple[Address, FrontDoor], app: web.Application, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
-        await client.send(HEALTH)
-        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
-        app[LIMITS].connections.evict_idle(1)
-        assert len(server.connections) == 1, "the client may be about to read"
+        await client.send(sent)
+        await eventually(lambda: any(one.unsent_bytes for one in server.connections), what="a full socket")
+        app[LIMITS].connections.evict_idle(1, of_operator=False)
+        (connection,) = server.connections  # the client may be about to read
+        assert connection.is_busy, "a server that stops waits for it"
         monkeypatch.setattr(http_connection, "EVICTED_AFTER_SECONDS", 0)
-        app[LIMITS].connections.evict_idle(1)
+        app[LIMITS].connections.evict_idle(1, of_operator=False)
         assert not server.connections, "later its write deadline would end it anyway"
 
 
@@ -382,7 +409,7 @@ async def test_single_bytes_do_not_extend_the_body_deadline(
     head = post_head(ann, "Content-Length: 20000")
     async with connected(address) as (reader, writer):
         writer.write(head)
-        async with trickle(writer, b" "), asyncio.timeout(10):
+        async with trickle(writer, b" "), asyncio.timeout(PATIENCE):
             answer = await reader.readuntil(b"}}")
     assert error_code(answer) == "malformed_body"
     assert world.state() == before
@@ -390,7 +417,7 @@ async def test_single_bytes_do_not_extend_the_body_deadline(
 
 async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Application) -> None:
     """Linux refuses longer keep-alive times, and such a connection would never answer."""
-    server = FrontDoor(app, timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
+    server = FrontDoor(app, timeouts=ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
     await server.open([socket.create_server(("127.0.0.1", 0))])
     async with connected(server.addresses[0][:2]) as (reader, writer):
         writer.write(HEALTH)
@@ -403,33 +430,32 @@ async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Applicat
     await server.close()
 
 
-async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_a_reload_changes_it(
-    app: web.Application, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("own", "set_times"), [(TcpKeepalive(7, 9), 0), (TcpKeepalive(5, 9), 1)])
+async def test_connections_inherit_the_keep_alive_of_the_listening_socket_unless_it_is_another(
+    app: web.Application, monkeypatch: pytest.MonkeyPatch, own: TcpKeepalive, set_times: int
 ) -> None:
-    timeouts, set_on = [ConnectionTimeouts(9.0, 7.0)], []
-    original = TcpKeepalive.set_on
+    set_on, original = [], TcpKeepalive.set_on
 
     def note(keepalive: TcpKeepalive, target: socket.socket) -> None:
         set_on.append(keepalive)
         original(keepalive, target)
 
-    server = FrontDoor(app, timeouts=lambda: timeouts[0], shutdown_seconds=0.5)
+    timeouts = ConnectionTimeouts(9.0, own.idle_seconds)
+    server = FrontDoor(app, timeouts=timeouts, shutdown_seconds=0.5)
     (listener,) = listen_alone("127.0.0.1", 0, TcpKeepalive(7, 9)).sockets
     await server.open([listener])
     monkeypatch.setattr(TcpKeepalive, "set_on", note)
-    for expected in (TcpKeepalive(7, 9), TcpKeepalive(5, 9)):
-        timeouts[0] = ConnectionTimeouts(9.0, expected.idle_seconds)
-        async with connected(listener.getsockname()) as (reader, writer):
-            writer.write(HEALTH)
-            assert b'{"alive":true}' in await reader.readuntil(b"}")
-            (one,) = server.connections
-            assert one.transport is not None
-            asked = one.transport.get_extra_info("socket")
-            assert asked.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 1
-            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == expected.idle_seconds
-            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == expected.probes
-        await eventually(lambda: not server.connections)
-    assert set_on == [TcpKeepalive(5, 9)]
+    async with connected(listener.getsockname()) as (reader, writer):
+        writer.write(HEALTH)
+        assert b'{"alive":true}' in await reader.readuntil(b"}")
+        (one,) = server.connections
+        assert one.transport is not None
+        asked = one.transport.get_extra_info("socket")
+        assert asked.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 1
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == own.idle_seconds
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == own.probes
+    await eventually(lambda: not server.connections)
+    assert set_on == [own] * set_times
     await server.close()

@@ -63,7 +63,8 @@ async def test_both_ways_give_the_same_answer(
     for request, connection in (
         (GET + "TE: trailers\r\n", None),
         (GET + "TE: trailers\r\nConnection: close\r\n", "close"),
-        (GET + "Connection: upgrade\r\nUpgrade: websocket\r\n", None),
+        (GET + "Connection: upgrade\r\nUpgrade: h2c\r\n", None),
+        (GET + "Connection: upgrade\r\nUpgrade: websocket\r\n", "close"),
         (GET.replace("1.1", "1.0"), None),
         (GET.replace("1.1", "1.0") + "Connection: keep-alive\r\n", "keep-alive"),
     ):

@@ -4,6 +4,7 @@ import pytest
 
 from stream_server.config.settings import InvalidSetting
 from stream_server.web.limits.client_address import UNKNOWN, TrustedProxies
+from tests.growth import assert_linear
 
 PROXIES = "10.0.0.0/8, 192.0.2.7, fd00::/8"
 
@@ -72,3 +73,13 @@ def test_a_header_names_addresses_from_the_nearest_proxy_on(
 def test_a_wrong_name_of_the_header_is_refused(header: str) -> None:
     with pytest.raises(InvalidSetting, match="forwarded-header"):
         TrustedProxies(PROXIES, header)
+
+
+@pytest.mark.parametrize("begin", ["", "for=a", 'for="a"', "for="])
+def test_blanks_in_forwarded_are_read_in_linear_time(begin: str) -> None:
+    proxies = TrustedProxies(PROXIES, "Forwarded")
+
+    def read(size: int) -> None:
+        assert proxies.read_header([begin + " " * size + "x"] * 19) == [""] * 19
+
+    assert_linear(read, 4000)

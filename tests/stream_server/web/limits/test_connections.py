@@ -4,7 +4,14 @@ import resource
 
 import pytest
 
-from stream_server.web.limits.connections import ConnectionTable, Refusal
+from stream_server.web.limits.connections import (
+    ADMITTED,
+    NO_ROOM_FOR_ADDRESS,
+    NO_ROOM_FOR_CONNECTION,
+    OPERATOR_PLACES,
+    ConnectionTable,
+    Refusal,
+)
 from tests.stream_server import tokens
 
 
@@ -13,15 +20,17 @@ def table(**settings: object) -> ConnectionTable:
     return ConnectionTable(config, lambda address: address == "10.0.0.1")
 
 
+FOR_OPERATOR = [(NO_ROOM_FOR_ADDRESS, True)] * OPERATOR_PLACES
+
+
 def test_an_address_holds_at_most_its_share() -> None:
     found = table(connections_max=100, streams_per_address=3)
-    assert [found.take("198.51.100.1") for _ in range(6)] == [None] * 6
-    refusal = found.take("198.51.100.1")
-    assert refusal is not None
-    assert refusal.status == 429
-    assert found.take("198.51.100.2") is None
+    assert [found.take("198.51.100.1") for _ in range(6)] == [ADMITTED] * 6
+    assert [found.take("198.51.100.1") for _ in FOR_OPERATOR] == FOR_OPERATOR
+    assert found.take("198.51.100.1") == (NO_ROOM_FOR_ADDRESS, False)
+    assert found.take("198.51.100.2") == ADMITTED
     found.release("198.51.100.1")
-    assert found.take("198.51.100.1") is None
+    assert found.take("198.51.100.1") == ADMITTED
     assert (len(found), found.refused) == (7, 1)
 
 
@@ -36,48 +45,51 @@ def test_an_address_holds_at_most_its_share() -> None:
 def test_the_addresses_of_one_client_count_together(addresses: tuple[str, ...], other: str) -> None:
     found = table(connections_max=100, streams_per_address=2)
     for address in (*addresses, *addresses[:3]):
-        assert found.take(address) is None or found.refused
-    assert (len(found), found.refused) == (4, 3)
-    assert found.take(other) is None
+        found.take(address)
+    assert len(found) == 4
+    assert found.take(other) == ADMITTED
     for address in addresses[:2]:
         found.release(address)
-    assert [found.take(address) is None for address in addresses] == [True] * 2 + [False] * 2
+    assert [found.take(address) == ADMITTED for address in addresses] == [True] * 2 + [False] * 2
 
 
 def test_an_address_never_holds_more_than_half() -> None:
     for streams in (0, 1000):
         found = table(connections_max=10, streams_per_address=streams)
-        assert [found.take("198.51.100.1") is None for _ in range(6)] == [True] * 5 + [False]
+        assert [found.take("198.51.100.1") == ADMITTED for _ in range(6)] == [True] * 5 + [False]
 
 
 def test_a_trusted_proxy_has_no_share() -> None:
     found = table(connections_max=100, streams_per_address=2)
-    assert all(found.take("10.0.0.1") is None for _ in range(100))
+    assert all(found.take("10.0.0.1") == ADMITTED for _ in range(100))
 
 
 def test_a_full_table_makes_room_by_closing_idle_connections() -> None:
     found = table(connections_max=10)
     asked: list[int] = []
 
-    def close_idle(count: int) -> None:
+    def close_idle(count: int, *, of_operator: bool) -> None:
+        assert not of_operator
         asked.append(count)
         found.release("10.0.0.1")
 
     found.evict_idle = close_idle
     for _ in range(12):
-        assert found.take("10.0.0.1") is None
+        assert found.take("10.0.0.1") == ADMITTED
     assert asked == [1, 1]
     assert (len(found), found.evicted) == (10, 2)
 
 
-def test_a_table_that_is_full_of_busy_connections_refuses() -> None:
+def test_a_table_that_is_full_of_busy_connections_keeps_places_for_the_operator_and_refuses_others() -> None:
     found = table(connections_max=10)
-    assert [found.take("10.0.0.1") is None for _ in range(12)] == [True] * 10 + [False] * 2
-    refusal = found.take("10.0.0.1")
-    assert refusal is not None
-    assert refusal.status == 503
+    assert [found.take("10.0.0.1") for _ in range(10)] == [ADMITTED] * 10
+    for _ in range(OPERATOR_PLACES):
+        assert found.take("10.0.0.1") == (NO_ROOM_FOR_CONNECTION, True)
+    assert found.take("10.0.0.1") == (NO_ROOM_FOR_CONNECTION, False)
+    found.release_operator()
+    assert found.take("10.0.0.1") == (NO_ROOM_FOR_CONNECTION, True)
     found.release("10.0.0.1")
-    assert found.take("10.0.0.1") is None
+    assert found.take("10.0.0.1") == ADMITTED
 
 
 def test_files_are_kept_for_the_server_itself() -> None:

@@ -60,6 +60,18 @@ async def admitted(limiter: RateLimiter, maximum: int, uses: int, amount: int = 
     return sum(answer.admitted for answer in answers)
 
 
+async def test_uses_that_were_made_already_count_for_all_processes(clock: Clock, counters: SharedCounters) -> None:
+    """They may exceed the limit. The next use reports them, and another process knows of them then."""
+    one, other = RateLimiter(counters, clock), RateLimiter(counters, clock)
+    assert await admitted(one, 100, 10) == 10
+    assert one.charge(LIMIT, "1", 100, 60).remaining == 30
+    assert one.charge(LIMIT, "1", 100, 95).remaining == 0
+    assert await admitted(one, 100, 1) == 0
+    assert await admitted(other, 100, 100, 6) == 0
+    clock.now += MINUTE + 1
+    assert await admitted(one, 100, 200) == 100
+
+
 @pytest.mark.parametrize("maximum", [1, 3, 10, PORTION - 1, PORTION, 100, 1000])
 async def test_one_process_admits_exactly_the_limit(clock: Clock, counters: SharedCounters, maximum: int) -> None:
     limiter = RateLimiter(counters, clock)

@@ -23,6 +23,7 @@ from stream_server.web.streaming.compression import (
 )
 from stream_server.web.streaming.framing import NDJSON, SSE, select_framing
 from tests.stream_server.web.running_server import RunningServer, running_server
+from tests.waiting import PATIENCE
 
 LINES = select_framing(NDJSON, chunked=False)
 EVENTS = select_framing(SSE, chunked=False)
@@ -116,7 +117,7 @@ def asking(server: RunningServer, **more: str) -> dict[str, str]:
 
 
 async def next_message(answer: aiohttp.ClientResponse) -> dict[str, Any]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         message: dict[str, Any] = json.loads(await answer.content.readline())
         return message
 
@@ -181,7 +182,7 @@ async def test_a_client_of_http_1_0_reads_gzip_without_chunks(server: RunningSer
     assert b"chunked" not in head.lower()
     decoder, body = zlib.decompressobj(16 + zlib.MAX_WBITS), b""
     posted = await post(server, "tea")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while posted.encode() not in body:
             body += decoder.decompress(await reader.read(4096))
     writer.close()

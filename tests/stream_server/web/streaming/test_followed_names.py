@@ -70,14 +70,3 @@ async def test_a_rule_that_names_nobody_is_refused_with_its_column(world: World,
         assert place in answer.json["error"]["message"]
     known = await world.call("POST", "/v1/events", ann, data={"rule": "from:ANN -to:12", "wait": "0"})
     assert known.status == 200
-
-
-async def test_a_poll_without_a_cursor_is_told_of_terms_that_never_match(world: World) -> None:
-    ann = await world.user("ann")
-    asked = {"track": "tea,#tag's,:)", "wait": "30"}
-    first = (await world.call("POST", "/v1/events", ann, data=asked)).json
-    (told,) = first["events"]
-    assert (told["kind"], told["code"], told["filter"]) == ("warning", "never_matches", "track")
-    assert told["terms"] == ["#tag's", ":)"]
-    later = await world.call("POST", "/v1/events", ann, data={**asked, "wait": "0", "since": first["cursor"]})
-    assert later.json["events"] == []

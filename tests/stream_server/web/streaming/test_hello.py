@@ -33,5 +33,5 @@ def test_the_first_message_is_that_of_its_encoder(framing: Any, position: Positi
         subscription = Subscription([Track.parse("zebra")])
         asked = SubscribeRequest(connection, "1", StreamToken("j"), subscription, framing, position)
         hello = messages.hello_message(position, NOW_MS, connection, HELLO_LIMITS, HELLO_SERVER, RETRY_MS)
-        plan = StreamPlan(asked, None, may_warn=False)
+        plan = StreamPlan(asked, (), may_warn=False)
         assert hello_bytes(app, plan) == framing.encode_control(hello)

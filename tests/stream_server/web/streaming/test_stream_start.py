@@ -39,10 +39,11 @@ def at(n: int) -> Position:
 async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Store]:
     """A log with the entries 5 to 10, of which 7 is missing. Earlier ones were trimmed."""
     client = redis_server.client()
-    for n in range(5, 11):
+    for n in range(1, 11):
         fields: dict[Any, Any] = {"n": n, "k": "post", "a": "public", "e": b"{}"}
         if n != 7:
             client.xadd(keys.LOG, fields, id=at(n).entry_id)
+    client.xtrim(keys.LOG, minid=at(5).entry_id, approximate=False)
     client.close()
     made = Store(redis_url, timeout_seconds=PATIENCE)
     await made.open()
@@ -145,7 +146,7 @@ async def test_a_replay_waits_until_this_server_has_its_end(store: Store, monkey
     ask = SubscribeRequest(
         "c", "1", StreamToken("j"), Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4)
     )
-    made, given = StreamPlan(ask, None), {"end_time": format_iso_time(at(9).ms)}
+    made, given = StreamPlan(ask, ()), {"end_time": format_iso_time(at(9).ms)}
     with pytest.raises(Unavailable):
         await v2._with_end_time(request, made, given)
     hub.head = at(10)

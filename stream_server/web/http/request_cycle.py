@@ -1,0 +1,204 @@
+"""One HTTP connection without its socket: its state, and the bytes that it holds.
+
+`Connection` gives it bytes and events, and acts on the state that follows. So a test can drive it with all orders of
+events, and bytes cut anywhere. `connection_states` has the table of states.
+"""
+
+from stream_server.web.http.chunks import BadChunks, Body, DroppedBody
+from stream_server.web.http.connection_states import (
+    BODY,
+    CLOSING,
+    HEAD,
+    IDLE,
+    NEXT,
+    QUEUED,
+    ROWS,
+    RUNNING,
+    TAKES_BODY,
+    Event,
+    ImpossibleEvent,
+)
+from stream_server.web.limits.connections import HEAD_TOO_LARGE, NO_CONNECT, NO_HTTP, Refusal
+
+MAX_HEAD_BYTES = 131_072
+"""Longest request head in bytes: the longest request line and the longest header field, with as much again."""
+
+HEAD_WEIGHT = 4
+"""Bytes of memory for each byte of the head of a running request: the text, the fields, and what has parsed them."""
+
+MAX_COUNTED_BODY_BYTES = 262_144
+"""Most bytes of its body that a running request keeps: the longest body."""
+
+HEAD_END = b"\r\n\r\n"
+
+BLANK_LINES = b"\r\n"
+"""Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
+
+HTTP2_BEGIN = b"PRI "  # RFC 9113 §3.4; aiohttp would wait for the rest of this preface
+
+VERSIONS = (b" HTTP/1.1\r\n", b" HTTP/1.0\r\n")
+"""The ends of a request line. aiohttp's parser would take HTTP/0.9 and HTTP/2.0, too."""
+
+_FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Bytes with which a request may begin: those of its method."""
+
+
+class RequestCycle:
+    """The state of a connection, and the bytes that it holds.
+
+    Attributes:
+        state: The state at present.
+        held: The bytes that came and were not taken yet: the beginning of a head, or what follows a request.
+        head: The head of the request in QUEUED, else empty: the client has left, or a handler has the request.
+        has_ended: Whether the client has shut down its sending side.
+        is_stream: Whether the present request is a stream or a poll, which ends when its client stops sending.
+        is_body_paused: Whether the handler takes nothing of the body at present.
+        request_bytes: Bytes that the present request takes in memory, about.
+    """
+
+    __slots__ = (
+        "_body", "_most_bytes", "_searched", "has_ended", "head", "held", "is_body_paused", "is_stream",
+        "request_bytes", "state",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.state = HEAD
+        self.held = bytearray()
+        self.head = b""
+        self._body: Body | None = None
+        self._most_bytes = self._searched = 0
+        self.has_ended = self.is_body_paused = self.is_stream = False
+        self.request_bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes that count against the limits of held bytes. A stream that waits is its head alone."""
+        if self.head and self.is_stream:
+            return len(self.held) + len(self.head)
+        return len(self.held) + (self.request_bytes if ROWS[self.state].holds_request else 0)
+
+    def move(self, event: Event) -> None:
+        """Go on to the state that follows ``event``. Raises ImpossibleEvent if the state has no cell for it."""
+        following = NEXT[self.state][event]
+        if following is None:
+            raise ImpossibleEvent(f"{event.name} in {self.state.name}")
+        self.state = following
+        if self.head and following != QUEUED:
+            self.head = b""
+        if following >= CLOSING:
+            self._body, self.held = None, bytearray()
+
+    def receive(self, data: bytes) -> None:
+        """Hold bytes that came. In CLOSING and CLOSED they are dropped."""
+        if self.state < CLOSING:
+            self.held += data
+
+    def end_input(self) -> None:
+        """Note that the client has shut down its sending side. A stream or a poll ends, as its client has left.
+
+        What has come before stays in ``held``: a request that is whole is answered. `take_head` and `take_part` find
+        what is not whole.
+        """
+        self.has_ended = True
+        if self.state == RUNNING and self.is_stream:
+            self.move(Event.CLOSE)
+        elif self.state > IDLE and self.state not in TAKES_BODY:
+            self.move(Event.END_OF_INPUT)
+
+    def take_head(self) -> bytes | Refusal | None:
+        """Take a whole head from the held bytes, in HEAD or IDLE: it is QUEUED. None if there is none.
+
+        Return a refusal if the bytes are no HTTP of this server. After the end of the input, half a head is CLOSED.
+        """
+        held = self.held
+        if held and held[0] in BLANK_LINES:
+            held[:] = held.lstrip(BLANK_LINES)  # parsing each pair would take as long as parsing a request
+            self.move(Event.BYTES)
+        if held:
+            unseen = max(0, self._searched - len(HEAD_END) + 1)
+            end = held.find(HEAD_END, unseen) + len(HEAD_END)
+            is_whole = end >= len(HEAD_END)
+            size = end if is_whole else len(held)
+            self._searched = 0 if is_whole else size
+            refusal = None
+            if size > MAX_HEAD_BYTES:
+                refusal = HEAD_TOO_LARGE
+            elif held[0] not in _FIRST_BYTES or held.startswith(HTTP2_BEGIN):
+                refusal = NO_HTTP
+            elif is_whole:
+                if not held.startswith(VERSIONS, max(0, held.find(b"\r\n") - len(" HTTP/1.1"))):
+                    refusal = NO_HTTP
+                elif held.startswith(b"CONNECT "):
+                    refusal = NO_CONNECT
+            elif held.find(b"\n\n", unseen) >= 0:
+                refusal = NO_HTTP
+            if refusal is not None:
+                return refusal
+            if is_whole:
+                head = bytes(held[:end])
+                del held[:end]
+                self.move(Event.WHOLE_HEAD)
+                self.head = head
+                self.is_stream = False
+                self.request_bytes = end * HEAD_WEIGHT
+                self._most_bytes = self.request_bytes + MAX_COUNTED_BODY_BYTES
+                return head
+            self.move(Event.BYTES)
+        if self.has_ended:
+            self.move(Event.END_OF_INPUT)
+        return None
+
+    def queue(self, head: bytes) -> None:
+        """Let a stream that has begun wait for its turn again."""
+        self.move(Event.QUEUE)
+        self.head = head
+
+    def begin_stream(self) -> None:
+        """Note that the running request is a stream or a poll. It ends if its client has stopped sending."""
+        self.is_stream = True
+        if self.has_ended:
+            self.end_input()
+
+    def begin_body(self, body: Body) -> None:
+        """Note that ``body`` belongs to the running request."""
+        self.move(Event.BODY_BEGINS)
+        if self.state == BODY:
+            self._body = body
+
+    def pass_through(self) -> None:
+        """Note that the handler takes the body while it comes. So its bytes do not count, however many have come."""
+        self._most_bytes -= MAX_COUNTED_BODY_BYTES
+        self.request_bytes = self._most_bytes
+
+    def take_part(self) -> bytes:
+        """Take a part of the body from the held bytes, in BODY or REST. Empty if none has come.
+
+        When the body is whole, or cannot become whole any more, the state is another one. Raises BadChunks if the
+        framing is invalid; then no byte that follows means anything.
+        """
+        body = self._body
+        assert body is not None
+        try:
+            part = body.take(self.held)
+        except BadChunks:
+            self._body = DroppedBody()
+            self.held.clear()
+            self.move(Event.BODY_BROKEN)
+            raise
+        self.request_bytes = min(self.request_bytes + len(part), self._most_bytes)
+        if body.is_complete:
+            self._body = None
+            self.move(Event.BODY_WHOLE)
+            if self.has_ended:
+                self.end_input()
+        elif self.has_ended and not (part and self.held) and not isinstance(body, DroppedBody):
+            self.move(Event.END_OF_INPUT)  # else more pieces lie there, or the handler is about to refuse the body
+        return part
+
+    @property
+    def is_client_sending(self) -> bool:
+        """Whether bytes of the client may be under way, which are no request any more.
+
+        A close that meets unread bytes makes the kernel send a reset, which may destroy the answer (RFC 9112 §9.6).
+        """
+        return not self.has_ended and (bool(self.held) or self.state == RUNNING or self.state in TAKES_BODY)

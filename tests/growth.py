@@ -1,0 +1,37 @@
+"""Whether work grows no faster than its input.
+
+It is judged by the CPU time of the thread, to which other programs do not add, and by its growth, which is the same on
+a slow machine.
+"""
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+ATTEMPTS = 7
+
+TIMES = 2.5
+"""What double the input may take. Linear work takes twice as long, quadratic work four times."""
+
+
+def assert_linear(work: Callable[[int], object], size: int) -> None:
+    """Check that ``work`` grows no faster than its size, up to ``size``. The best of some attempts counts.
+
+    The size is doubled twice, and one time has to be no step: where data leave a cache of the processor, linear work
+    takes four times as long too. ``work`` makes its input of the given size anew, so that no cache of ours answers.
+    """
+    best = dict.fromkeys((size // 4, size // 2, size), float("inf"))
+    for attempt in range(ATTEMPTS):
+        for each in best:
+            best[each] = min(best[each], _cpu_seconds(work, each))
+        if attempt and any(  # the first one fills caches, which makes the least size look slow
+            double <= TIMES * half for half, double in pairwise(best.values())
+        ):
+            return
+    raise AssertionError(f"the CPU seconds by size: {best}")
+
+
+def _cpu_seconds(work: Callable[[int], object], size: int) -> float:
+    began = time.thread_time()
+    work(size)
+    return time.thread_time() - began
