@@ -106,11 +106,21 @@ class RedisTransport:
 
 
 async def open_transport(pool: ConnectionPool, timeout_seconds: float) -> RedisTransport:
-    """Open a connection as ``pool`` does. Return its transport. Raises redis-py's errors, OSError or TimeoutError."""
+    """Open a connection as ``pool`` does. Return its transport. Raises redis-py's errors, OSError or TimeoutError.
+
+    A Redis without TLS takes the client's first TLS message for a command without an end, and waits for the rest. So
+    this looks like a frozen server, and the message of the TimeoutError names both. It comes a little before the
+    callers stop waiting, who do not know how far the connection was.
+    """
     connection: Any = pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
     try:
-        async with asyncio.timeout(timeout_seconds):
+        async with asyncio.timeout(timeout_seconds * (0.9 if isinstance(connection, SSLConnection) else 1)):
             await connection.connect()
+    except TimeoutError as error:
+        await connection.disconnect(nowait=True)
+        if isinstance(connection, SSLConnection):
+            raise TimeoutError("no answer to TLS in time (frozen, or a port without TLS)") from error
+        raise
     except BaseException:
         await connection.disconnect(nowait=True)
         raise

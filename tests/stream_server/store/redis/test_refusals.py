@@ -113,6 +113,16 @@ async def test_an_operator_reads_by_a_word_what_keeps_redis_away(trouble: Troubl
     assert await told(trouble.server.url, 0.2) == "cannot be reached: no answer in time (frozen)"
 
 
+async def test_an_operator_reads_that_a_port_may_be_without_tls(redis_server: RedisProcess) -> None:
+    with RedisProcess(Path(redis_server._command[0]), port=0) as plain:
+        client = RedisClient(plain.url.replace("redis://", "rediss://"), 2)
+        with pytest.raises(Unavailable) as raised:
+            await client.execute(("PING",))
+        await client.close()
+    told = describe_for_operator(raised.value)
+    assert told == "cannot be reached: no answer to TLS in time (frozen, or a port without TLS)"
+
+
 async def test_an_operator_reads_by_a_word_why_an_open_connection_fails(trouble: Trouble) -> None:
     client = RedisClient(trouble.server.url, PATIENCE)
     await client.execute(("PING",))
