@@ -18,6 +18,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``client``            one client: its request, position and socket
 ``send_to_each``      in C, where there was a compiler: the same bytes to each client of a group
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames, one joined write
+``flush_pause``       how busy the process is, and how long a flush waits
 ``flusher``           when waiting frames are written
 ``client_registry``   all clients by user, and the end of streams whose tokens expire
 ``catchup/``          reading past entries from the ring or the log

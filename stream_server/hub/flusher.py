@@ -1,120 +1,50 @@
-"""Writes frames to sockets: frames wait in their groups for a flush, and a flush is written in slices.
+"""Writes frames to sockets: frames wait in the groups of a wave, a flush makes the wave due, and slices write it.
 
-A flush runs at the end of the event loop's iteration. `FlushPause` decides when the next one may begin. No flush begins
-while another one is being written, so overload makes joined writes larger and not the queue longer.
+Six words, on the time axis of the event loop::
+
+    entries     e1 e2 e3    e4        e5 e6                   e7
+    gathering   [ wave 1 ]  [ wave 2                    ]     [ wave 3 ...
+    due                     [ wave 1         ]                [ wave 2 ...
+    iterations  |           | slice | slice  |       |        | slice |
+    flush       planned     [ writing        ]  idle, planned [ writing ...
+    tick                                     |<-- the next flush waits -->|
+
+*Wave*: the groups whose frames are written before those of the next wave. New frames join the wave that gathers, or the
+due frames of their group. *Flush*: runs at the end of an iteration, makes the gathering wave *due*, and ends when all
+that was due is written. No flush begins meanwhile, so overload makes joined writes larger and not the queue longer.
+*Slice*: the writes of one iteration. *Batch*: the frames of a group that has several clients, or that must not get more
+frames. *Tick*: the longest wait for the next flush; `FlushPause` decides how much of it is waited.
+
+A wave that has too many bytes is sealed: its groups, and those that are still due, become batches at once, and the next
+wave begins to gather. An iteration writes one wave only. So a burst becomes neither one write that is too large for
+every client, nor many writes in one iteration that all count as unsent.
 
 The event loops, uvloop's and asyncio's own, send inside `write` if a client has no unsent bytes. So the duration of a
-flush is the time that its writes took.
-
-Waiting frames are cut into waves, and one iteration writes only one wave. So a burst becomes neither one write that is
-too large for every client, nor many writes in one iteration that all count as unsent.
-
-The frames of a group become a batch when their turn comes, or when their wave is full. Most groups have one client and
-need no batch. If nothing waits, the last entry of a read is written to them at once, without a flush.
-
-`FlushPause` measures how busy the process is, and how long a flush waits so that more entries join it.
+flush is the time that its writes took. There is one exception to the rule: if nothing waits, the last entry of a read
+is written at once to the groups of one client, without a flush.
 """
 
 import asyncio
-import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from time import perf_counter, thread_time
-from typing import NamedTuple
+from enum import Enum
+from time import perf_counter
 
 from stream_server.events.entry import Entry
+from stream_server.hub.flush_pause import FlushPause
 from stream_server.hub.group import (
     FILTER_KINDS,
+    NO_ENTRY,
     Batch,
     ClientGroup,
     DeliveryTimes,
+    Wave,
     WrappedFrames,
     WriteLimits,
     wrap_once,
     write_to_one,
 )
 from stream_server.hub.messages import Framing
-
-NO_PAUSE_PRESSURE = 0.50
-"""Pressure up to which a flush follows at once. A thousand clients with fifty events a second each take 45 % of a core.
-Their median wait is then 5 ms; with the whole tick at any pressure it was 20 ms, for 33 % of a core."""
-
-WHOLE_PAUSE_PRESSURE = 0.70
-"""Pressure from which on a flush waits for the whole tick. In between, the pause grows in proportion.
-
-So a higher load finds a balance between the two. With 0.60 and 0.85 the balance for two hundred events a second was at
-66 % of a core, and the median wait no shorter than half of the tick's."""
-
-TICK_FLUSHES = 3
-"""The tick, as a multiple of the last flush's duration. So flushes take a quarter of the time under full load."""
-
-MAX_TICK_SECONDS = 0.020
-"""Longest tick in seconds. People do not notice it."""
-
-WINDOW_SECONDS = 0.200
-"""Length in seconds of the recent past. Half of it, when its older half was just dropped."""
-
-
-class _Mark(NamedTuple):
-    """The clocks at one moment, in seconds. ``flushing`` is the duration of all flushes until then."""
-
-    wall: float
-    cpu: float
-    flushing: float
-
-
-class FlushPause:
-    """Measures how busy the thread is that flushes (its *pressure*), and says when the next flush may begin.
-
-    ``next_flush_at`` is the earliest time of the next flush, in seconds of the clock ``wall_time``. Before the first
-    flush it is 0.
-    """
-
-    def __init__(
-        self, wall_time: Callable[[], float] = perf_counter, cpu_time: Callable[[], float] = thread_time
-    ) -> None:
-        """``cpu_time`` returns the CPU time of the calling thread in seconds. So call all methods in one thread."""
-        self.next_flush_at = 0.0
-        self._wall_time = wall_time
-        self._cpu_time = cpu_time
-        self._flushing_seconds = 0.0
-        self._older = self._newer = _Mark(wall_time(), cpu_time(), 0.0)
-
-    @property
-    def flush_share(self) -> float:
-        """Share of the recent past that flushes took by the clock, from 0.0 to 1.0."""
-        return self._measure()[1]
-
-    @property
-    def pressure(self) -> float:
-        """Share of the recent past in which the process worked or waited for a core, from 0.0 to 1.0."""
-        return self._measure()[2]
-
-    def end_flush(self, duration: float) -> None:
-        """Count a flush that ends now and took ``duration`` seconds by the clock. Decide when the next may begin."""
-        self._flushing_seconds += duration
-        now, _, pressure = self._measure()
-        tick = min(MAX_TICK_SECONDS, TICK_FLUSHES * duration)
-        self.next_flush_at = now.wall + tick * pause_share(pressure)
-        if now.wall - self._newer.wall >= WINDOW_SECONDS / 2:
-            self._older, self._newer = self._newer, now
-
-    def _measure(self) -> tuple[_Mark, float, float]:
-        """Return the clocks now, `flush_share` and `pressure`. Both are shares (0.0 to 1.0) of the time since a mark.
-
-        That time counts as half of `WINDOW_SECONDS` at least, or the first flush would seem to fill it.
-        """
-        now, older = _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds), self._older
-        elapsed = max(now.wall - older.wall, WINDOW_SECONDS / 2)
-        flush_share = (now.flushing - older.flushing) / elapsed
-        return now, flush_share, max(flush_share, (now.cpu - older.cpu) / elapsed)
-
-
-def pause_share(pressure: float) -> float:
-    """Return which share of the tick (the longest wait) a flush waits at this ``pressure``. Both are 0.0 to 1.0."""
-    ramp = (pressure - NO_PAUSE_PRESSURE) / (WHOLE_PAUSE_PRESSURE - NO_PAUSE_PRESSURE)
-    return min(1.0, max(0.0, ramp))
-
 
 MAX_SLICE_WRITES = 512
 """Most writes in one iteration of the event loop, about 4 ms, so that other tasks get their turn."""
@@ -125,11 +55,16 @@ MAX_WAVE_BYTES = 65_536
 MAX_WAITING_WAVES = 16
 """Number of waiting waves above which the feed should stop publishing for a moment: 1 MiB of entries."""
 
-_NO_ENTRY = sys.maxsize
-"""Instead of the time of the oldest waiting entry: none waits."""
-
 DRAIN_POLL_SECONDS = 0.001
 """Interval in seconds at which `drained` checks whether the flusher is still busy."""
+
+
+class FlushState(Enum):
+    """The states of a flusher."""
+
+    IDLE = "no frame waits, except in batches that were sealed for a client that joined or left"
+    PLANNED = "frames wait for a flush, whose time is known"
+    WRITING = "a flush is being written in slices"
 
 
 class Flusher:
@@ -150,24 +85,18 @@ class Flusher:
         self._limits = limits
         self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
         self._loop = asyncio.get_running_loop()
-        self._after_flush: list[tuple[int, Callable[[], None]]] = []
-        self._pending_groups: dict[ClientGroup, None] = {}
-        self._due_groups: dict[ClientGroup, None] = {}
-        self._batches: deque[Batch] = deque()
-        self._wrapped: WrappedFrames = defaultdict(dict)
+        self._state = FlushState.IDLE
         self._flush_handle: asyncio.Handle | None = None
         self._slice_handle: asyncio.Handle | None = None
-        self._is_flushing = False
         self._flush_seconds = 0.0
-        self._wave_number = 0
-        self._wave_bytes = 0
-        self._due_bytes = 0
-        self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
+        self._gathering, self._due = Wave(1), Wave(0)
+        self._batches: deque[Batch] = deque()
+        self._wrapped: WrappedFrames = defaultdict(dict)
 
     @property
     def is_busy(self) -> bool:
         """Whether more frames wait than can be written soon. The feed then waits for `drained` before it goes on."""
-        return bool(self._batches) and self._wave_number - self._batches[0].wave_number > MAX_WAITING_WAVES
+        return bool(self._batches) and self._gathering.number - self._batches[0].wave.number > MAX_WAITING_WAVES
 
     async def drained(self) -> None:
         """Wait one iteration of the event loop, then until `is_busy` is False. Slow clients do not prolong the wait."""
@@ -177,18 +106,69 @@ class Flusher:
 
     def call_after_flush(self, call: Callable[[], None]) -> bool:
         """Call ``call`` when the frames that wait now are written. Return False, without a call, if no frame waits."""
-        if not (self._pending_groups or self._due_groups or self._batches):
+        if self._gathering.groups:
+            self._gathering.calls.append(call)
+        elif self._due.groups or self._batches:
+            self._due.calls.append(call)
+        else:
             return False
-        self._after_flush.append((self.flushes + bool(self._pending_groups), call))
         return True
 
     def schedule_groups(self, groups: Iterable[ClientGroup]) -> None:
         """Include groups in the next flush. Call it when the first frame waits in each of them."""
-        self._pending_groups.update(dict.fromkeys(groups))
-        if self._flush_handle is None and not self._is_flushing:
+        self._gathering.groups.update(dict.fromkeys(groups))
+        if self._state is FlushState.IDLE:
+            self._state = FlushState.PLANNED
             wait = self.pause.next_flush_at - perf_counter()
             loop = self._loop
             self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
+
+    def flush_if_due(self) -> None:
+        """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
+
+        Call it after the last entry of a read. An error is reported to the event loop and not raised.
+        """
+        if self._flush_handle is None or self.pause.next_flush_at > perf_counter():
+            return
+        self._flush_handle.cancel()
+        try:
+            self._flush()
+        except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
+            self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
+
+    def add_entry(self, entry: Entry) -> None:
+        """Count an entry towards the wave, the part of a burst that is written to all clients before the next part.
+
+        When the entries of a wave take 64 KiB of memory, which is more than their frames, the next one begins. A due
+        group may still get frames, so the due frames count as part of the wave until all are written. Call this after
+        the entry's frames were queued.
+        """
+        wave = self._gathering
+        if wave.groups:  # an entry that matches nobody, long ago, must not make a later flush seem late
+            wave.oldest_ms = min(wave.oldest_ms, entry.position.ms)
+        wave.entry_bytes += entry.size
+        if wave.entry_bytes + self._due.entry_bytes > self._max_wave_bytes:
+            self._seal_wave()
+
+    def discard_group(self, group: ClientGroup) -> None:
+        """Drop the waiting frames of a group after its last client left."""
+        self._gathering.groups.pop(group, None)
+        self._due.groups.pop(group, None)
+
+    def seal_group(self, group: ClientGroup) -> None:
+        """Turn a group's waiting frames into a batch for its present clients. Clients that join later do not get it."""
+        for wave in (self._due, self._gathering):
+            if group in wave.groups:
+                del wave.groups[group]
+                self._batches.append(group.take_batch(wave, self._wrapped))
+                self._schedule_slice()
+
+    def flush_group(self, group: ClientGroup) -> None:
+        """Write all waiting frames and unfinished batches of a group at once."""
+        self.seal_group(group)
+        for batch in self._batches:
+            if batch.group is group:
+                self._write_batch(batch, batch.remaining_count)
 
     def write_at_once(self, groups: Sequence[ClientGroup], entry: Entry) -> Sequence[ClientGroup]:
         """Write an entry to the groups of one client now, instead of a flush. Return the groups that need a flush.
@@ -198,7 +178,7 @@ class Flusher:
         for the last entry of a read from Redis, because entries of one read share a write.
         """
         started_at = perf_counter()
-        is_waiting = self._is_flushing or self._pending_groups or self._batches
+        is_waiting = self._state is FlushState.WRITING or self._gathering.groups or self._batches
         if is_waiting or self.pause.next_flush_at > started_at or len(groups) > MAX_SLICE_WRITES:
             return groups
         warning_bytes, written = self._limits.warning_bytes, [0] * len(FILTER_KINDS)
@@ -231,77 +211,27 @@ class Flusher:
             return b""
         return data if len(data) <= self._limits.max_bytes - self._limits.warning_bytes else b""
 
-    def flush_if_due(self) -> None:
-        """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
-
-        Call it after the last entry of a read. An error is reported to the event loop and not raised.
-        """
-        if self._flush_handle is None or self.pause.next_flush_at > perf_counter():
-            return
-        self._flush_handle.cancel()
-        try:
-            self._flush()
-        except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
-            self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
-
-    def add_entry(self, entry: Entry) -> None:
-        """Count an entry towards the wave, the part of a burst that is written to all clients before the next part.
-
-        When the entries of a wave take 64 KiB of memory, which is more than their frames, the next one begins. A due
-        group may still get frames, so the due frames count as part of the wave until all are written. Call this after
-        the entry's frames were queued.
-        """
-        if self._pending_groups:  # an entry that matches nobody, long ago, must not make a later flush seem late
-            self._oldest_ms = min(self._oldest_ms, entry.position.ms)
-        self._wave_bytes += entry.size
-        if self._wave_bytes + self._due_bytes > self._max_wave_bytes:
-            self._seal_wave()
-
-    def discard_group(self, group: ClientGroup) -> None:
-        """Drop the waiting frames of a group after its last client left."""
-        self._pending_groups.pop(group, None)
-        self._due_groups.pop(group, None)
-
-    def seal_group(self, group: ClientGroup) -> None:
-        """Turn a group's waiting frames into a batch for its present clients. Clients that join later do not get it."""
-        if group in self._pending_groups or group in self._due_groups:
-            self.discard_group(group)
-            self._append_batch(group)
-            self._schedule_slice()
-
-    def flush_group(self, group: ClientGroup) -> None:
-        """Write all waiting frames and unfinished batches of a group at once."""
-        self.seal_group(group)
-        for batch in self._batches:
-            if batch.group is group:
-                self._write_batch(batch, batch.remaining_count)
-
-    def _append_batch(self, group: ClientGroup) -> Batch:
-        batch = group.take_batch(self._wrapped)
-        batch.wave_number = self._wave_number
-        batch.filter_kind = group.filter_kind
-        batch.oldest_ms = min(self._oldest_ms, self._due_oldest_ms)
-        self._batches.append(batch)
-        return batch
-
     def _seal_wave(self) -> None:
-        """Turn the waiting frames of all groups into batches. They are one wave, written before later frames."""
-        self._wave_bytes = self._due_bytes = 0
-        self._wave_number += 1
-        for group in (*self._due_groups, *self._pending_groups):
-            self._append_batch(group)
-        self._due_groups.clear()
-        self._pending_groups.clear()
-        self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
+        """Turn the waiting frames of all groups into batches of the gathering wave, and begin the next wave.
+
+        There are frames only while a flush is planned or being written. So nothing needs to be scheduled.
+        """
+        due, wave = self._due, self._gathering
+        self._gathering = Wave(wave.number + 1)
+        wave.oldest_ms = min(wave.oldest_ms, due.oldest_ms)
+        for group in (*due.groups, *wave.groups):
+            self._batches.append(group.take_batch(wave, self._wrapped))
+        wave.groups.clear()
+        self._due = Wave(0)
+        self._due.calls = due.calls + wave.calls
 
     def _flush(self) -> None:
         self._flush_handle = None
-        self._is_flushing = True
+        self._state = FlushState.WRITING
         self.flushes += 1
-        self._wave_number += 1
-        self._due_groups, self._pending_groups = self._pending_groups, self._due_groups
-        self._due_bytes, self._wave_bytes = self._wave_bytes, 0
-        self._due_oldest_ms, self._oldest_ms = self._oldest_ms, _NO_ENTRY
+        calls = self._due.calls  # of batches that wait
+        self._due, self._gathering = self._gathering, Wave(self._gathering.number + 1)
+        self._due.calls[:0] = calls
         self._run_slice()
 
     def _run_slice(self) -> None:
@@ -309,7 +239,7 @@ class Flusher:
             self._slice_handle.cancel()  # or this iteration would write two waves
             self._slice_handle = None
         started_at = perf_counter()
-        oldest_ms = self._batches[0].oldest_ms if self._batches else self._due_oldest_ms
+        oldest_ms = (self._batches[0].wave if self._batches else self._due).oldest_ms
         try:
             if self._batches:
                 self._write_batches(MAX_SLICE_WRITES)
@@ -317,25 +247,26 @@ class Flusher:
                 self._write_due_groups(MAX_SLICE_WRITES)
         finally:  # an error costs the batch in which it occurred, and must not block all later batches
             self._flush_seconds += perf_counter() - started_at
-            if oldest_ms != _NO_ENTRY:
+            if oldest_ms != NO_ENTRY:
                 self.times.end_slice(self._now_ms() - oldest_ms)
-            if self._batches or self._due_groups:
+            if self._batches or self._due.groups:
                 self._schedule_slice()
-            elif self._is_flushing:  # the flush ends
-                self.pause.end_flush(self._flush_seconds)
-                self._flush_seconds = 0.0
-                self._is_flushing = False
-                self._due_bytes = 0
-                self._wrapped.clear()
-                if self._pending_groups:
-                    self.schedule_groups(())
-                if self._after_flush:
-                    self._call_after_flush()
+            else:
+                calls, self._due = self._due.calls, Wave(0)
+                if self._state is FlushState.WRITING:
+                    self.pause.end_flush(self._flush_seconds)
+                    self._flush_seconds = 0.0
+                    self._state = FlushState.IDLE
+                    self._wrapped.clear()
+                    if self._gathering.groups:
+                        self.schedule_groups(())
+                for call in calls:
+                    call()
 
     def _write_batches(self, writes_left: int) -> int:
         """Write the batches of the first wave, up to the end of the slice. Return how many writes are left in it."""
-        wave = self._batches[0].wave_number
-        while self._batches and writes_left > 0 and self._batches[0].wave_number == wave:
+        wave = self._batches[0].wave
+        while self._batches and writes_left > 0 and self._batches[0].wave is wave:
             batch = self._batches[0]
             writes = min(batch.remaining_count, writes_left)
             self._write_batch(batch, writes)
@@ -346,7 +277,7 @@ class Flusher:
 
     def _write_due_groups(self, writes_left: int) -> None:
         """Write the frames of due groups, up to the end of the slice. No batch may wait: it would have older frames."""
-        due, wrapped, warning_bytes = self._due_groups, self._wrapped, self._limits.warning_bytes
+        due, wrapped, warning_bytes = self._due.groups, self._wrapped, self._limits.warning_bytes
         most_bytes = self._limits.max_bytes - warning_bytes
         written = [0] * len(FILTER_KINDS)
         try:
@@ -357,7 +288,7 @@ class Flusher:
                     written[group.filter_kind] += events
                     writes_left -= 1
                 else:
-                    self._append_batch(group)
+                    self._batches.append(group.take_batch(self._due, wrapped))
                     writes_left = self._write_batches(writes_left)
         finally:
             self._count_events(written)
@@ -366,13 +297,6 @@ class Flusher:
         """Count the events that were written to live clients, by the kind of their filters."""
         for kind, events in enumerate(written):
             self.times.add(kind, events)
-
-    def _call_after_flush(self) -> None:
-        """Make the calls that waited for this flush."""
-        due = [call for flush, call in self._after_flush if flush <= self.flushes]
-        self._after_flush = [row for row in self._after_flush if row[0] > self.flushes]
-        for call in due:
-            call()
 
     def _schedule_slice(self) -> None:
         if self._slice_handle is None:
@@ -383,4 +307,4 @@ class Flusher:
             return  # written completely by `flush_group`
         served = batch.served_count
         batch.write_slice(self._limits, max_writes)
-        self.times.add(batch.filter_kind, (batch.served_count - served) * batch.event_count)
+        self.times.add(batch.group.filter_kind, (batch.served_count - served) * batch.event_count)

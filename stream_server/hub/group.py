@@ -1,10 +1,12 @@
 """The live clients with equal subscriptions and framings: one index entry, one list of frames, one joined write.
 
-A `Batch` is one joined write to the clients of a group, in slices so that other tasks get their turn.
-`DeliveryTimes` counts how long events take from the log to the sockets.
+A `Batch` is one joined write to the clients of a group, in slices so that other tasks get their turn. A `Wave` is the
+groups whose frames are written before those of the next wave. `DeliveryTimes` counts how long events take from the log
+to the sockets.
 """
 
 import logging
+import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -59,6 +61,7 @@ class Members(Protocol):
 
     version: int
     batched: int
+    filter_kind: int
 
     def snapshot(self) -> tuple[Client, ...]:
         """Return the present clients."""
@@ -73,18 +76,17 @@ class Batch:
         event_count: Number of frames that are events. Control messages, such as heartbeats, do not count.
         batched_before: Number of events in the earlier batches of the group.
         served_count: Number of clients to which the batch was written so far.
-        filter_kind: Kind of the group's filter, see `group.FILTER_KINDS`.
-        oldest_ms: Time of the oldest entry of the batch's wave, in ms since 1970.
+        wave: The wave to which the batch belongs.
     """
 
     __slots__ = (
         "_data", "_frames", "_history", "_next_index", "_recipients", "_version", "_wrap", "batched_before",
-        "event_count", "filter_kind", "group", "oldest_ms", "resume_position", "served_count", "wave_number",
+        "event_count", "group", "resume_position", "served_count", "wave",
     )  # fmt: skip
 
     def __init__(
         self, group: Members, wrap: WrapBytes, frames: list[bytes], control_count: int, data: bytes | None,
-        resume: Position, history: SharedHistory | None = None,
+        resume: Position, wave: "Wave", history: SharedHistory | None = None,
     ) -> None:  # fmt: skip
         """``data`` are the joined and wrapped frames, if they are known. ``history`` is the group's, if it has one.
 
@@ -94,7 +96,8 @@ class Batch:
         self.resume_position = resume
         self.event_count = len(frames) - control_count
         self.batched_before = group.batched
-        self.served_count = self.wave_number = self.filter_kind = self.oldest_ms = 0
+        self.served_count = 0
+        self.wave = wave
         self._frames = frames
         self._wrap = wrap
         self._history = history
@@ -348,17 +351,42 @@ class ClientGroup:
         self._pending_control_count = 0
         return event_count
 
-    def take_batch(self, wrapped: WrappedFrames) -> Batch:
-        """Return the waiting frames as one batch for all present clients."""
+    def take_batch(self, wave: "Wave", wrapped: WrappedFrames) -> Batch:
+        """Return the waiting frames as one batch of ``wave`` for all present clients."""
         assert self.resume_position is not None
         frames = self.pending_frames
         history = self._history if len(self.members) >= MIN_SHARING_CLIENTS else None
         data = None
         if len(frames) == 1 and history is None:
             data = wrap_once(self._wrap, frames[0], wrapped)
-        batch = Batch(self, self._wrap, frames, self._pending_control_count, data, self.resume_position, history)
+        batch = Batch(self, self._wrap, frames, self._pending_control_count, data, self.resume_position, wave, history)
         self.batched += batch.event_count
         self.pending_frames = []
         self.resume_position = None
         self._pending_control_count = 0
         return batch
+
+
+NO_ENTRY = sys.maxsize
+"""Instead of the time of the oldest entry of a wave: the wave has none."""
+
+
+class Wave:
+    """A part of a burst: the groups whose frames are written to all their clients before those of the next wave.
+
+    Attributes:
+        number: Waves are counted from 1. The wave 0 is empty.
+        groups: The groups whose frames wait and are no batch yet, in the order of their first frames.
+        entry_bytes: Memory of its entries in bytes, which is more than their frames take.
+        oldest_ms: Time of its oldest entry that a group waits with, in ms since 1970.
+        calls: What is called when the frames of this wave, and of all before it, are written.
+    """
+
+    __slots__ = ("calls", "entry_bytes", "groups", "number", "oldest_ms")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.groups: dict[ClientGroup, None] = {}
+        self.entry_bytes = 0
+        self.oldest_ms = NO_ENTRY
+        self.calls: list[Callable[[], None]] = []

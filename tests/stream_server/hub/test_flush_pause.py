@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.hub.flusher import (
+from stream_server.hub.flush_pause import (
     MAX_TICK_SECONDS,
     NO_PAUSE_PRESSURE,
     TICK_FLUSHES,

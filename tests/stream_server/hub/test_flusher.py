@@ -25,7 +25,7 @@ async def test_an_iteration_of_the_loop_writes_one_wave_only(
     writing = Batch.write_slice
 
     def noted(self: Batch, room: WriteLimits, most: int) -> None:
-        waves[iteration].add(self.wave_number)
+        waves[iteration].add(self.wave.number)
         writing(self, room, most)
 
     def count() -> None:
