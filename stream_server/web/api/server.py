@@ -3,7 +3,6 @@
 The files of the pages are package data, ES modules without a build step. They are read when the server starts.
 """
 
-import re
 from importlib.resources.abc import Traversable
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http.app_keys import CONFIG, HUB, OPERATIONS, READINESS_CHECK, ROUTES, STATIC_FILES
 from stream_server.web.http.authentication import may_read_operations, require_operations
 from stream_server.web.http.fields import NonNegativeInt
+from stream_server.web.http.qualities import parse_qualities
 from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limits import FILES
@@ -135,11 +135,6 @@ CONSOLE_PAGE, DOCS_PAGE = "/console/index.html", "/console/docs.html"
 GUIDE_LINK = b'<a href="/docs/site/README.html">Guide</a>'
 """The link to the documentation in the page of the API. It is left out where the documentation is not installed."""
 
-MAX_ACCEPT_CHARS = 1000
-"""Longest part of an Accept header that is read. Browsers send about 150 characters."""
-
-_QUALITY = re.compile(r"q=([01](?:\.[0-9]{0,3})?)")
-
 
 def load_pages(package: Traversable) -> dict[str, StaticFile]:
     """Return the files of the console and of the documentation by their URL path, from the installed ``package``.
@@ -161,11 +156,7 @@ def prefers_html(accept: str) -> bool:
 
     ``*/*`` alone means a program such as curl, which gets JSON.
     """
-    qualities: dict[str, float] = {}
-    for part in accept[:MAX_ACCEPT_CHARS].split(","):
-        media_type, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        found = next(filter(None, map(_QUALITY.fullmatch, parameters)), None)
-        qualities[media_type] = float(found[1]) if found else 1.0
+    qualities = parse_qualities(accept)
     html = qualities.get("text/html", 0.0)
     return html > 0 and html >= qualities.get("application/json", 0.0)
 

@@ -18,6 +18,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``authentication``     checks a bearer token or a ticket; decides who may read metrics and the like
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers
 ``cors``               lets pages of other origins read and write
+``qualities``          reads what a client accepts, such as media types, each with a quality
 ``query``              parses a query string into a msgspec struct
 ``line_reader``        reads the lines of a body while it arrives
 ``body``               reads a request body within limits of size, time and nesting

@@ -132,9 +132,7 @@ class Dispatcher:
 class LentTransport(asyncio.Transport):
     """The transport as aiohttp's handler has it. The connection decides about its end and about reading."""
 
-    def __init__(
-        self, transport: asyncio.Transport, connection: Connection, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, transport: asyncio.Transport, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
         self._transport = transport
         self._connection = connection

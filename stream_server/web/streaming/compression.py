@@ -14,7 +14,8 @@ from functools import cache
 
 from stream_server.errors import NotAcceptable
 from stream_server.hub.messages import IDENTITY, Framing, WrapAfter, WrapBytes
-from stream_server.web.streaming.framing import SSE, parse_quality
+from stream_server.web.http.qualities import parse_qualities
+from stream_server.web.streaming.framing import SSE
 
 GZIP = "gzip"
 
@@ -85,7 +86,7 @@ def negotiate_content_coding(accept_encoding: str | None) -> str:
     """
     if accept_encoding is None:
         return IDENTITY
-    qualities = _parse_codings(accept_encoding)
+    qualities = {_ALIASES.get(coding, coding): quality for coding, quality in parse_qualities(accept_encoding).items()}
     any_other = qualities.get("*")
     gzip = qualities.get(GZIP, any_other or 0.0)
     plain = qualities.get(IDENTITY, any_other)
@@ -94,14 +95,3 @@ def negotiate_content_coding(accept_encoding: str | None) -> str:
     if plain == 0:
         raise NotAcceptable(f"available content codings: {GZIP}, {IDENTITY}", param="Accept-Encoding")
     return IDENTITY
-
-
-def _parse_codings(accept_encoding: str) -> dict[str, float]:
-    """Return the quality of each listed coding, under its usual name in lower case."""
-    qualities = {}
-    for part in accept_encoding.split(","):
-        name, _, parameters = part.partition(";")
-        coding = name.strip().lower()
-        if coding:
-            qualities[_ALIASES.get(coding, coding)] = parse_quality(parameters)
-    return qualities

@@ -6,6 +6,7 @@ from stream_server.errors import NotAcceptable
 from stream_server.events.entry import Entry
 from stream_server.hub.client_registry import POLL
 from stream_server.hub.messages import ControlMessage, Framing
+from stream_server.web.http.qualities import parse_qualities
 
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
@@ -80,24 +81,10 @@ _MEDIA_TYPE_BY_RANGE = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*"
 def negotiate_media_type(accept: str) -> str:
     """Return the media type to send for an ``Accept`` header (RFC 9110 §12.5.1). Raises NotAcceptable if none fits."""
     best, best_quality = "", 0.0
-    for part in accept.split(","):
-        name, _, parameters = part.partition(";")
-        offered = _MEDIA_TYPE_BY_RANGE.get(name.strip().lower())
-        quality = parse_quality(parameters)
+    for media_range, quality in parse_qualities(accept).items():
+        offered = _MEDIA_TYPE_BY_RANGE.get(media_range)
         if offered is not None and quality > best_quality:
             best, best_quality = offered, quality
     if not best:
         raise NotAcceptable(f"available media types: {SSE}, {NDJSON}", param="Accept")
     return best
-
-
-def parse_quality(parameters: str) -> float:
-    """Return the quality value `q` of a media range or a content coding: 1 if absent, 0 if invalid."""
-    for parameter in parameters.split(";"):
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
