@@ -115,7 +115,8 @@ class Filter(ABC):
         """Return how the index finds this filter, or None if the server must call :meth:`matches` for every event.
 
         The default uses the candidate keys. Override this method if keys prove a match, or if a match needs several
-        keys together. The server calls this method once for each stream, before the HTTP answer begins, and refuses the
+        keys together. It returns exact clauses, candidates and boxes together, because separate methods for them could
+        contradict each other. The server calls this method once for each stream, before the HTTP answer begins, and refuses the
         stream if a plug-in returns invalid index terms.
         """
         keys = self.candidate_keys()

@@ -61,7 +61,8 @@ class Page(NamedTuple):
     """One page of a list, and the cursors of its neighbours.
 
     Attributes:
-        body: The items as JSON, separated by commas.
+        body: The items as JSON, separated by commas, as one text and not as a list. Rows of statuses are expanded in the
+            whole text (`statuses.expand`); to cut the text into items cost more than to expand it.
         next: Cursor of the next page, to be sent as ``before``. None at the end of the list.
         prev: Cursor of the previous page, to be sent as ``after``. None at the start of the list.
     """

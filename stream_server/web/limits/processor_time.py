@@ -1,7 +1,8 @@
 """The processor time that one user, and one address, may take with what they send: messages, forms and rules to parse.
 
-What is limited for each connection alone, a client multiplies by opening more of them. So the time is measured where it
-arises, and charged to the user and to the address, whatever connection it came by. Each has a share of the time that
+A limit for each connection alone would be no limit, because a client opens more of them. A limit of bytes would not
+bound the time, because some bytes take much longer than others. So the time is measured where it arises, and charged to
+the user and to the address, whatever connection it came by. Each has a share of the time that
 passes, and may be some seconds ahead of it. Who is further ahead waits until the share has caught up: a socket is not
 read, and a request is not parsed. Everybody else goes on. What comes from an address without a token is together one
 user, who pays as others do.
