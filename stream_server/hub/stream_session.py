@@ -1,4 +1,7 @@
-"""One stream from `hello` to `goodbye`: catching up, live, catching up again."""
+"""One stream from `hello` to `goodbye`: catching up, live, catching up again.
+
+The docstring of the package `hub` has a picture of these states.
+"""
 
 import asyncio
 from collections.abc import Callable
