@@ -325,9 +325,9 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
 
 @contextmanager
 def _located(nth: int, count: int, tag: str) -> Iterator[None]:
-    """Add to each RuleError of the block which of ``count`` lines it concerns.
+    """Name the line (the ``nth`` of ``count``) in each RuleError that the block raises.
 
-    Count its column from the line's beginning.
+    The column of the error then counts from the beginning of the line, with the tag.
     """
     try:
         yield

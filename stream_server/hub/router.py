@@ -137,9 +137,10 @@ class Router:
             self._rollback_notices.announce_rollback(entry)
 
     def part_readers(self, entry: Entry) -> None:
-        """Give private groups to those for whom an `uncomment` for followers may be, before it is delivered.
+        """Move the clients that may get an `uncomment` for followers to private groups, before it is delivered.
 
-        The owner of its audience may be open now, so that they see the public view, which has no entry for followers.
+        The user whose followers are its audience may be no longer protected. Then these clients use the public view,
+        which contains no entry for followers.
         """
         if entry.audience_owner is not None:
             for viewer in self._viewer_cache.readers_of(entry.audience_owner):

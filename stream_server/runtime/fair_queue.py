@@ -2,8 +2,8 @@
 
 After a restart ten thousand streams open together. If all asked Redis at once, it would need longer for their questions
 than the timeout of each, and most would fail. So a limited number opens at once, and their timeouts begin when they do.
-A stream that waits has neither a task nor a request object. The queue has a function to begin it, and the connection has
-the bytes of its request head, which are read when its turn has come.
+A stream that waits has neither a task nor a request object. The queue has a function to begin it, and the connection
+has the bytes of its request head, which are read when its turn has come.
 """
 
 import asyncio

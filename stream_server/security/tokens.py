@@ -138,8 +138,8 @@ class Claims:
 class _Payload(msgspec.Struct):
     """The claims of a token, decoded but not checked. A missing claim is an error; unknown claims are ignored.
 
-    ``srv_session`` is the id of a log-in session of this server. It is not the registered claim ``sid``, in which another
-    issuer writes the id of its own sessions.
+    ``srv_session`` is the id of a log-in session of this server. It is not the registered claim ``sid``, in which
+    another issuer writes the id of its own sessions.
     """
 
     iss: str

@@ -134,7 +134,10 @@ class Store:
 
     @property
     def redirects(self) -> Mapping[str, int]:
-        """How many commands about derived data other nodes of a cluster took, by the word that sent them there."""
+        """Number of commands about derived data that a node of a cluster refused and that were sent again.
+
+        The key is the refusal: ``moved``, ``ask`` or ``tryagain``.
+        """
         return self._derived.follow_ups
 
     async def open(self) -> None:

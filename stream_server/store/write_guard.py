@@ -68,7 +68,7 @@ class RedisStateReader:
 
 
 async def find_write_refusal(redis: RedisClient) -> str:
-    """Return what Redis says to a write that changes nothing, if it refuses it; else an empty text.
+    """Send Redis a write that changes nothing. Return the text of its refusal; empty if Redis takes the write.
 
     Redis judges a command before it looks for the key, which never exists. Raises `ApiError` if it does not answer.
     """

@@ -2,7 +2,8 @@
 
 A fact is a name, and what its user must know of it. So a version keeps its promises if it has all facts of the version
 before, and it may have more. The facts are read from the code of both versions, and are no list that somebody writes: a
-name that is removed fails a test, and a new name needs nothing. The program also runs with the code of an older version on its path.
+name that is removed fails a test, and a new name needs nothing. The program also runs with the code of an older version
+on its path.
 """
 
 import importlib

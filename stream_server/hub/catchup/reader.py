@@ -187,7 +187,8 @@ class CatchUpReader:
     def read_page_at_once(self, client: Client, end: Position) -> CatchUpPage | None:
         """Return the client's next page, which ends at or before ``end``. None if the client has to wait for a page.
 
-        It waits if it is older than the ring, if other clients are to read first, or if its rules may have changed.
+        A client has to wait if the ring does not reach back to its position, if other clients are to read first, or if
+        its filters contain saved rules, which may have changed.
         """
         position = client.position
         if client.uses_saved_rules or not self._scheduler.is_free or not self._ring.covers(position):

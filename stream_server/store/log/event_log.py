@@ -291,7 +291,7 @@ class EventLog:
         )
 
     async def _find_expired(self, ids: Sequence[str]) -> set[str]:
-        """Return those ids of statuses and comments that left because of their age and were not deleted."""
+        """Return those of the ids whose status or comment left because of its age, and was not deleted."""
         if not ids:
             return set()
         (times,) = await self._redis.execute(("ZMSCORE", keys.key_for("expired"), *ids))
@@ -300,7 +300,8 @@ class EventLog:
     async def subscribe(self, on_question: Callable[[bytes], None]) -> Subscription:
         """Subscribe to all kinds of log entries. Return when Redis has confirmed it.
 
-        ``on_question`` takes the questions about streams at once, also while entries wait: no log repeats them.
+        ``on_question`` is called at once with each question of another process about open streams, also while entries
+        wait: a question is not on the log, so it could not be read later.
 
         The messages are those of entries that are written from now on. The caller must read older entries from the log,
         and close the subscription. Raises `Unavailable` if Redis does not answer.

@@ -33,8 +33,8 @@ _TEXTS = (
 )
 """The bytes that stand for texts in rows of statuses. ``lua/status.lua`` says what a row is.
 
-A row is nearly the JSON that a page shows, so thirty rows of a page are expanded together by replacing bytes. That takes
-17 µs. To make the JSON of a row from separate values took 44 µs for as many.
+A row is nearly the JSON that a page shows, so the thirty rows of a page are expanded together, by replacing bytes. That
+takes 17 µs. To make the JSON of thirty rows from separate values took 44 µs.
 """
 
 _LINKS = re.compile(
@@ -82,17 +82,17 @@ class StatusRow(NamedTuple):
 
     @property
     def is_plain_repost(self) -> bool:
-        """Whether it reposts another status and has no text of its own."""
+        """Whether the status reposts another one and has no text of its own."""
         return bool(self.origin) and b'\1""\2' in self.text
 
     @property
     def posted(self) -> bytes:
-        """Its time in ISO 8601."""
+        """The time of posting in ISO 8601."""
         return self.text.partition(b"\2")[2][:_TIME_LENGTH]
 
     @property
     def conversation(self) -> bytes:
-        """Id of the first status of its conversation."""
+        """Id of the first status of the conversation in which this status stands."""
         return self.id if self.text[-1] < _FIRST_OF_JSON else self.text.rpartition(_LINKED)[2]
 
     def short_json(self, original: bytes | None = None) -> bytes:
@@ -108,7 +108,7 @@ class StatusRow(NamedTuple):
 
 
 def expand(json: bytes) -> bytes:
-    """Return ``json`` in which rows of statuses stand as JSON alone: each byte of `_TEXTS` becomes its text.
+    """Return ``json`` with each row of a status in it expanded to plain JSON: each byte of `_TEXTS` becomes its text.
 
     It costs little more for a whole page than for one status. JSON without rows stays as it is.
     """
@@ -231,7 +231,7 @@ async def judge(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[b
 
 
 class Found(NamedTuple):
-    """A status under which other texts stand, with what it reposts or quotes."""
+    """A status whose comments, likes or reposts are read, with the status that it reposts or quotes."""
 
     row: StatusRow | None
     originals: Originals
@@ -250,7 +250,7 @@ class Found(NamedTuple):
 
 
 async def find(redis: RedisClient, status_id: bytes) -> Found:
-    """Return a status for whom it concerns, without asking whether it is visible."""
+    """Return a status and the status that it reposts or quotes, without a check of what the viewer may see."""
     (row,) = await read_rows(redis, [status_id])
     return Found(row, await read_originals(redis, [row]))
 

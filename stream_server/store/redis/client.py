@@ -238,9 +238,10 @@ class RedisClient:
                 budget.charge(time.monotonic() - start, len(commands))
 
     async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
-        """Do the same as :meth:`run_pipeline` until ``deadline`` (by `time.monotonic`), outside of a request's limits.
+        """Run commands as :meth:`run_pipeline` does, until ``deadline`` (by `time.monotonic`).
 
-        This is for a call of several servers at once, whose caller counts it once.
+        The time does not count against the timeout of the present request. A caller that asks several servers at once
+        uses this method, and counts the time of all of them once.
         """
         packed = _pack(commands)
         return await self._send(self._lanes[choose_lane(commands, len(packed))], commands, packed, deadline)

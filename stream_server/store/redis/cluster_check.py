@@ -80,7 +80,7 @@ class ClusterWatch:
 
     @property
     def fault(self) -> str:
-        """Why nothing can be written now, or empty."""
+        """Why nothing can be written to the core now, as a sentence. Empty if writes are possible."""
         if self._topology is not None and self._topology.core_owner is None:
             return NOT_OWNED
         return CORE_OPEN if self._is_core_open else ""

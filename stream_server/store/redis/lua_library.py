@@ -107,7 +107,7 @@ class LuaLibrary:
                 self._scripts[found["call"]] = _to_function(_script_end(found))
 
     def _put_constants(self, text: str) -> str:
-        """Return a text with values in the place of constants, and of constants within these values."""
+        """Return a Lua text in which the value of each constant stands in the place of its name, also within values."""
         before = ""
         while text != before:
             before, text = text, _NAME.sub(self._value, text)

@@ -287,8 +287,8 @@ class Scripts:
     async def _run(self, commands: list[Command], deadline: float, min_write_replicas: int = 0) -> list[Any]:
         """Run calls of Lua scripts. If Redis does not know some scripts, load those and repeat the calls that failed.
 
-        After a failover Redis knows none. To load one script takes 0.4 ms, once. To load all of them together would take
-        a busy Redis longer than one write may take.
+        After a failover Redis knows none. To load one script takes 0.4 ms, once. To load all of them together would
+        take a busy Redis longer than one write may take.
         With ``min_write_replicas``, one more reply comes last: the number of replicas that have all writes.
         """
         seconds_left = max(0.0, deadline - time.monotonic())

@@ -34,7 +34,8 @@ class StoredRule(entry.SavedRule, frozen=True):
 class _RemovedRule(entry.SavedRule, frozen=True):
     """A removed rule. ``removed`` is the cursor of the removal.
 
-    The one without an id says that all rules are forgotten that were removed up to its cursor.
+    Redis keeps a limited number of removed rules. One object with an empty id stands for the forgotten ones: all rules
+    whose removal has its cursor or an earlier one.
     """
 
     removed: str = ""

@@ -196,7 +196,7 @@ _REVOKED_READ = KeyRead(b"EXISTS", keys.key_for("revoked").encode())
 
 
 def _status_commands(token: TokenId) -> Sequence[Command]:
-    """Return what to ask about a token: two commands, and three if it belongs to a session."""
+    """Return the commands that read the status of a token: two, and three if the token belongs to a session."""
     user = _USER_READ.command(token.uid.encode())
     if token.session:
         sessions = keys.key_for("sessions", token.uid)

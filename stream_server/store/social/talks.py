@@ -223,7 +223,7 @@ class _Talk(NamedTuple):
     last_shown: bytes
 
     def shows(self, message: bytes) -> bool:
-        """Return whether a message, named by its id, is not behind the last one that is shown."""
+        """Return whether the viewer may see the message with this id: it is not newer than the last shown message."""
         return self.last_shown == b"+inf" or int(message) <= int(self.last_shown)
 
     def json(self, last_message: bytes | None, unread: int) -> bytes:

@@ -298,7 +298,7 @@ class Connection(asyncio.Protocol):
         self._handler.data_received(head)
 
     def end_request(self, *, goes_on: bool) -> None:
-        """Note that the answer was written, and read the next request. ``goes_on`` is False if there is no other."""
+        """Note that the answer was written. Read the next request, or close the connection unless it ``goes_on``."""
         if goes_on:
             self.cycle.move(Event.ANSWERED)
             self.task = None

@@ -93,15 +93,15 @@ class Event(IntEnum):
 class Eviction(IntEnum):
     """When a connection may be closed to make room for others.
 
-    One that the kernel has bytes of an answer for is closed after some seconds of that only, in each state.
+    A connection whose client has left bytes of an answer unread is closed only after some seconds, in each state.
     """
 
     ALWAYS = 0
     """At any time: nobody waits for it."""
     UNREAD = 1
-    """Only then."""
+    """Only if its client has left bytes of an answer unread for some seconds."""
     SILENT = 2
-    """Also when its client has sent nothing of a body for some seconds."""
+    """As UNREAD, and also if its client has sent nothing of a body for some seconds."""
     NEVER = 3
 
 

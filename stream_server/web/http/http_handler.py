@@ -148,7 +148,7 @@ class LentTransport(asyncio.Transport):
         return self._transport.is_reading()
 
     def pause_reading(self) -> None:
-        """Get no more of the body, because the handler has not read what came."""
+        """Stop reading the body from the socket, because the handler has not taken what came before."""
         self._connection.cycle.is_body_paused = True
 
     def resume_reading(self) -> None:
@@ -284,7 +284,7 @@ class Handler(web.RequestHandler, HttpHandler):
 
 
 def _connection_error(status: int, error: BaseException | None) -> ApiError:
-    """Return what the client is told of an error outside the handlers. Forget the bytes that were no HTTP.
+    """Return the answer to a client for an error outside of the handlers. Forget the bytes that were not valid HTTP.
 
     aiohttp's error has them as text, and its traceback is in a cycle, which would stay until a full garbage collection.
     """

@@ -148,7 +148,7 @@ def _begin_trace(request: web.Request, route: Route) -> TracedRequest | None:
 
 
 def _complete_headers(request: web.Request, route: Route, response: web.StreamResponse) -> None:
-    """Add the headers that every answer has, and those of the limit that is nearest."""
+    """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
     headers[X_REQUEST_ID] = request[REQUEST_ID]
     if hdrs.SERVER not in headers:  # JSON answers have them from the start

@@ -128,7 +128,7 @@ class StreamPlace:
         self()
 
     def __call__(self) -> None:
-        """Give the place back, and that of the connection if ``release`` is set. A second call does nothing."""
+        """Give back the stream's place and, if ``release`` is set, the connection's. A second call does nothing."""
         streams, self._streams = self._streams, None
         if streams is None:
             return
@@ -230,7 +230,7 @@ class RequestLimits:
         return StreamPlace(self.unproven, address)
 
     def payer(self, request: web.Request) -> Payer:
-        """Return who pays for the processor time that a request takes beside the usual: its user and its address."""
+        """Return the user and the address to whom a request is charged that takes more processor time than usual."""
         return self.time.payer(self.address_of(request), request[CLAIMS].sub if CLAIMS in request else "")
 
     def address_of(self, request: web.Request) -> str:

@@ -48,7 +48,10 @@ T = TypeVar("T")
 
 
 class Line:
-    """Those of one user at one address who wait, in the order of their arrival. The line waits for one account."""
+    """The sockets and requests of one user at one address that wait, in the order of their arrival.
+
+    A line waits for one of its two accounts at a time.
+    """
 
     __slots__ = ("__weakref__", "accounts", "waiting")
 
@@ -57,7 +60,7 @@ class Line:
         self.waiting: dict[Callable[[], None], None] = {}
 
     def queue(self, usual: "Account") -> None:
-        """Wait for the account that is over, for ``usual`` if none is."""
+        """Put the line into the queue of the account that is over; into that of ``usual`` if neither is."""
         next((account for account in self.accounts if account.is_over), usual).wait(self)
 
     def take_turn(self, turn_of: "Account") -> None:
@@ -93,7 +96,7 @@ class Account:
 
     @property
     def is_over(self) -> bool:
-        """Whether who is charged here must wait."""
+        """Whether all who are charged to this account must wait: its slice of the iteration, or its share, is used."""
         return self._spent_seconds >= SLICE_SECONDS or self.over_seconds > 0
 
     def charge(self, seconds: float) -> None:
@@ -165,7 +168,7 @@ class Payer:
             line.queue(line.accounts[-1])
 
     def leave(self, go_on: Callable[[], None]) -> None:
-        """Do not call ``go_on`` any more."""
+        """Give up the place of ``go_on`` in its line: it is not called any more."""
         self._time.line(self._address, self._user).waiting.pop(go_on, None)
 
     def charge(self, seconds: float) -> None:
@@ -290,7 +293,7 @@ class ProcessorTime:
         return Payer(self, address, user)
 
     def accounts(self, address: str, user: str) -> tuple[Account, Account]:
-        """Return the accounts of a payer: that of its user, or of all whom nobody knows, and that of the address."""
+        """Return the accounts of a payer: that of its user (all without a token are one user), and of its address."""
         of_user = self._find(self._by_user, user or address, USER_SHARE)  # no user has the id of an address
         return of_user, self._find(self._by_address, address, ADDRESS_SHARE)
 

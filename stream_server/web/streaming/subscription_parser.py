@@ -72,7 +72,7 @@ class KnownFilters(dict[str, AskedFilters]):
         self._bytes = 0
 
     def remember(self, text: str, asked: AskedFilters) -> None:
-        """Remember what a new text asks for, which must depend on nothing but the text."""
+        """Remember the filters that a new text asks for. They must depend on nothing but the text."""
         self[text] = asked
         self._bytes += _memory_of(text, asked)
         while self._bytes > MAX_FILTER_BYTES:
@@ -106,7 +106,7 @@ class SubscriptionParser:
     def read(
         self, parameters: dict[str, str], *, start_parameter: str = "since", impersonal: bool | None = None
     ) -> AskedFilters:
-        """Return what the parameters ask for. Short filters without names of users are parsed at once.
+        """Return the filters and options in the parameters. Short filters without names of users are parsed at once.
 
         Removes from ``parameters`` the flag ``explain`` and the parameter whose name is in ``start_parameter``; the
         others are filters. Raises BadRequest for an invalid flag, and ParameterError for an invalid filter.
@@ -136,10 +136,11 @@ class SubscriptionParser:
         return parse_subscription(parameters, self.registry, explain=asked.explain, viewer_independent=asked.impersonal)
 
     async def parse_rule(self, text: str, user: str = "") -> Rule:
-        """Parse the text of one filter rule, after at most one piece of work of each other user.
+        """Parse the text of one filter rule in the work thread. Raises ParameterError for an invalid rule.
 
-        The limits of writes and trials bound the time that one user takes. Without ``user``, as for rules that were
-        saved, all callers are one. Raises ParameterError for an invalid rule.
+        The users take turns there, so a caller waits for at most one piece of work of each other user. Rules that were
+        saved are parsed without a ``user``: all such callers share one turn. The limits of writes and trials bound the
+        time that one user takes.
         """
         parse = self._parse_rule_cached if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule
         return await self.thread.run(lambda: parse(text), user)
