@@ -6,7 +6,8 @@
 -- Most users whom one text mentions. The mentions of further users get no id, and notify nobody.
 local MAX_MENTIONED = 50
 
--- Whether a user is to be notified, who has no such notification yet: `one` is as for notify.
+-- Whether a user is to be notified: the user wants notifications of the source, and has no such notification yet. `one` is an
+-- element of `receivers` of notify.
 local function is_notified(source, one)
   return one.who ~= source.id and wants_notifications_from(one.who, source)
     and not redis.call('ZSCORE', KEY.notices .. one.who, one.name)
