@@ -211,7 +211,10 @@ def _is_caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
 
 
 def _route_replica(primary: RedisClient, replica_url: str) -> ReplicaRouter:
-    """Return the router that selects primary or replica for reads of the log. In a cluster both share its table."""
+    """Return the router that selects primary or replica for reads of the log.
+
+    In a cluster, both clients use one table of slots.
+    """
     if not replica_url:
         return ReplicaRouter(primary)
     replica = RedisClient(replica_url, primary.timeout_seconds, replica=True, topology=primary.topology)

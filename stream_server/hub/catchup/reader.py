@@ -335,9 +335,9 @@ def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
 def _gap_before(position: Position, found_position: Position, loss: str) -> Gap | None:
     """Return the gap to report if a client at ``position`` can read the log only from ``found_position`` on.
 
-    None if no entry is missing; a number that never had an entry is none. ``loss`` is as in `LogPage`. The reason is
-    ``trimmed`` (the log lost its beginning) if ``found_position`` has the higher entry number, otherwise
-    ``rolled_back`` (it lost its end).
+    Return None if no entry is missing. A number that never had an entry does not count as a missing entry. ``loss`` is
+    as in `LogPage`. The reason of the gap is ``trimmed`` (the log lost its beginning) if ``found_position`` has the
+    higher entry number, otherwise ``rolled_back`` (the log lost its end).
     """
     missed = found_position.n - position.n
     if loss == NOTHING_LOST or (loss == TRIMMED and missed == 0):

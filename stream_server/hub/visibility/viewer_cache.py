@@ -26,8 +26,8 @@ MAX_KEPT_RELATIONS = 100_000
 class ViewerCache:
     """The viewers of the users who have streams in this process, and of those who had one lately.
 
-    The log's entries keep all of them current. So a user who returns is not read again. A viewer is dropped when no
-    stream refers to it and ``max_kept_relations`` are kept for other users who were here later.
+    The log's entries keep all of them current. So the relations of a user who returns are not read again. A viewer is
+    dropped if no stream refers to it and the viewers that were used later have ``max_kept_relations`` relations.
     """
 
     def __init__(

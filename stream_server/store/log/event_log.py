@@ -166,8 +166,8 @@ class EventLog:
         """Return up to ``count`` entries after a position or a stream id, in log order.
 
         ``up_to`` is the position of the last entry to return. If ``from_primary`` is true, read from the primary even
-        if a replica is selected. Callers use this for entries that the replica does not have yet. In a cluster, the
-        primary is read where the replica has none, because their messages may have come already.
+        if a replica is selected. Callers use this for entries that the replica does not have yet. In a cluster, if the
+        replica has no such entry, this also reads from the primary: the entry's message may have come before the entry.
         """
         start = after if isinstance(after, str) else after.entry_id
         end = "+" if up_to is None else up_to.entry_id

@@ -162,9 +162,10 @@ async def learn(
     sight: Sight, rows: Iterable[StatusRow | None], originals: Originals, others: Mapping[bytes, bytes] = NO_TEXTS,
     users: Iterable[bytes] = (),
 ) -> None:  # fmt: skip
-    """Read the facts that decide about statuses and about what they repost or quote, about other texts and users.
+    """Read the facts that decide whether the viewer may see some texts, and let ``sight`` know them.
 
-    ``others`` has the authors of these texts, by their Redis keys.
+    The texts are the statuses ``rows``, the ``originals`` that these repost or quote, and ``others``: the authors of
+    further texts, such as comments, by the Redis key of the text. ``users`` are ids of further users.
     """
     found = [row for row in (*rows, *originals.values()) if row is not None]
     authors = {*users, *others.values(), *(row.author for row in found)}
@@ -193,8 +194,8 @@ def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least:
 async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[bytes | None]:
     """Return the statuses with these ids as :func:`expand` takes them.
 
-    None stands for one below the visibility ``least``, and for no status. Most statuses refer to nothing. They need no
-    `StatusRow`.
+    None stands for an unknown status, and for one that the viewer sees less than ``least`` says. Most statuses refer to
+    nothing. For these no `StatusRow` is made.
     """
     found = await _read_values(sight.redis, ids)
     linked = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[0] and _LINKED in each[0]}
@@ -239,9 +240,9 @@ class Found(NamedTuple):
     async def require(
         self, sight: Sight, others: Mapping[bytes, bytes] = NO_TEXTS, users: Iterable[bytes] = ()
     ) -> StatusRow:
-        """Read the facts about it, ``others`` and ``users``, see :func:`learn`, and return its row.
+        """Read the facts about this status, ``others`` and ``users`` (see :func:`learn`). Return the status's row.
 
-        Raises NotFound if the viewer may not see it even on request.
+        Raises NotFound if the viewer may not see the status even on request.
         """
         await learn(sight, [self.row], self.originals, others, users)
         if self.row is None or shown_json(sight, self.row, self.originals, Visibility.ON_REQUEST) is None:

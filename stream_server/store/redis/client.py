@@ -127,9 +127,9 @@ class RedisClient:
 
     @property
     def primaries(self) -> "Sequence[RedisClient]":
-        """The primaries to ask for what every node has: this server alone.
+        """The clients of all servers that a scan of all keys must ask: only this one.
 
-        A cluster has several, see `DerivedRedis`.
+        The same attribute of `DerivedRouter` has one client for each primary of a cluster.
         """
         return (self,)
 
@@ -298,7 +298,7 @@ class RedisClient:
         raise unavailable_error()
 
     async def subscribe(self, channels: Sequence[str], asides: Asides) -> Subscription:
-        """Subscribe to channels and those aside on a new connection. Redis has confirmed all when this returns.
+        """Subscribe to ``channels`` and those of ``asides`` on a new connection. Return when Redis has confirmed all.
 
         Raises `Unavailable` if Redis does not answer in time. A connection may also go silent later without an error,
         so the caller must compare its position with the log. The caller must close the subscription.

@@ -108,9 +108,9 @@ class ClusterWatch:
             await asyncio.sleep(random.uniform(*LOOK_SECONDS))
 
     async def look(self) -> None:
-        """Ask the core's owner whether its slot is being moved, so that it refuses writes, and update `fault`.
+        """Ask the node that owns the core whether the core's slot is being moved, and update `fault`.
 
-        If it does not answer, the feed notices it.
+        While the slot is being moved, the node refuses writes. If the node does not answer, the feed notices that.
         """
         is_open = False
         with suppress(ApiError):

@@ -47,7 +47,7 @@ _COUNTER = "local appended = 0\n"
 """The first line of a script: the bytes that it has appended to the log. All its functions share this variable."""
 
 _FIRST_ARGUMENT = 3
-"""The place in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
+"""The index in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
 
 
 class _Function(NamedTuple):

@@ -25,7 +25,7 @@ MULTI, EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 
 class KeyRead:
-    """Makes one command for many keys that begin alike, such as HMGET for the same fields of many hashes."""
+    """Makes the same command for many keys that have one prefix, such as HMGET for some fields of many hashes."""
 
     def __init__(self, name: bytes, key_prefix: bytes, *arguments: bytes) -> None:
         """``arguments`` are the words of the command behind the key, such as the fields of HMGET."""

@@ -78,7 +78,7 @@ RIGHTS_SCRIPTS: Mapping[str, int | None] = {
     "suspension_change": 1,
     "token_revoke": 0,
 }
-"""The scripts that may take rights from the tokens of a user, with the place of the user's id in their arguments.
+"""The scripts that may take rights from the tokens of a user, with the index of the user's id in their arguments.
 
 None: the arguments do not have it.
 """

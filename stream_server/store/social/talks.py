@@ -143,9 +143,10 @@ class Talks(Noun):
         return found
 
     async def _find(self, sight: Sight, ids: Sequence[bytes]) -> "list[_Talk | None]":
-        """Return those talks that the viewer has accepted, or has as the request of a user who can contact the viewer.
+        """Return the talks with these ids, in this order.
 
-        None stands for any other.
+        None stands for a talk that the viewer has neither accepted, nor has as the request of a user who can contact
+        the viewer.
         """
         accepted, requested, talk, marks, messages = (
             keys.key_for(name).encode() for name in ("talks", "talk_requests", "talk", "marks", "messages")

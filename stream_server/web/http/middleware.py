@@ -123,9 +123,10 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
 
 
 async def _count_refusal(request: web.Request, error: Exception) -> Exception:
-    """Count a refusal that no limit has counted yet as a request without a token. Return what is told to the client.
+    """Count a refused request that no limit has counted yet, as a request without a token. Return the error to send.
 
-    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here.
+    This is RateLimited instead of ``error`` if the client has too many such requests. A client that is refused too
+    often in one second has to wait here.
     """
     limits = request.app[LIMITS]
     is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
@@ -165,9 +166,9 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
 async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamResponse:
     """Answer a request when its turn has come.
 
-    On most routes, the requests of an address take turns. A limited number of streams asks Redis at once. One that the
-    front door has read takes its place when it needs it, see `begin_to_ask`. One with a body takes none: its sender may
-    be slow, and the others must not wait for it.
+    On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
+    once. A request that the front door has read waits for its place only when it must ask, see `begin_to_ask`. A
+    request with a body needs no place: its sender may be slow, and the others must not wait for it.
     """
     limits = request.app[LIMITS]
     if not route.is_streaming:

@@ -64,7 +64,10 @@ class Line:
         next((account for account in self.accounts if account.is_over), usual).wait(self)
 
     def take_turn(self, turn_of: "Account") -> None:
-        """Let the first go on, and the others wait for their next turn. If the other account is over, wait for it."""
+        """Let the first socket or request of the line go on. The others wait for the next turn of the line.
+
+        If an account of the line is over, nobody goes on, and the line waits for this account.
+        """
         is_over = any(account.is_over for account in self.accounts)
         go_on = None if is_over or not self.waiting else next(iter(self.waiting))
         if go_on is not None:
@@ -109,7 +112,7 @@ class Account:
             self._look_later()
 
     def wait(self, line: Line) -> None:
-        """Give ``line`` a turn when the account is not over, and when the lines before it had theirs."""
+        """Give ``line`` a turn as soon as the account is not over and the lines before it had their turns."""
         self._lines[line] = None
         if len(self._lines) == 1:
             self._look_later()
@@ -139,9 +142,9 @@ class Account:
 
 
 class Payer:
-    """The user and the address to whose accounts a socket or a request is charged. It takes few bytes, as sockets do.
+    """The user and the address whose accounts are charged for one socket or request. The object takes few bytes.
 
-    ``user`` is "" while it is not known. All of an address who are not known are one user.
+    ``user`` is "" while the user is not known. All such payers of an address are one user.
     """
 
     __slots__ = ("_address", "_time", "_user")
@@ -234,7 +237,7 @@ class Payer:
             self.charge(sum(spent))
 
     async def run_in_turn(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``, which runs at once, or in the callback that begins the turn. It is charged.
+        """Run ``work`` at once, or when the turn of the payer comes, and charge its time. Return its result.
 
         Raises what ``work`` raises, and `RateLimited` if the turn comes later than a client should wait.
         """
