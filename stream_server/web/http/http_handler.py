@@ -126,7 +126,7 @@ class Dispatcher:
             else:
                 protocol.connection.cycle.begin_stream()
             protocol.connection.go_on()
-            state = OpeningState.WITH_BODY if request.can_read_body else OpeningState.MUST_ASK
+            state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
             request[OPENING] = Opening.in_task(self._app[LIMITS].openings.place(), state)
         return await handle_request(request, request.route)
 

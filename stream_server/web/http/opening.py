@@ -13,7 +13,8 @@ number of streams that ask Redis at the same time::
 Each function that a stream runs through must await :meth:`Opening.ask` before it awaits anything that takes time. The
 front door aborts a stream that waits without having asked, and logs it as a fault of the server.
 
-A request that aiohttp has read runs in a task from the start. It begins in MUST_ASK, or in WITH_BODY.
+A request that aiohttp has read runs in a task from the start. It begins in MUST_ASK. One with a body is FREE: its
+sender may be slow, and the others must not wait for it.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ class OpeningState(Enum):
     AT_ONCE = "runs without a task, so it may wait for nothing"
     MUST_ASK = "needs a place before it may wait for anything"
     ASKING = "holds a place in a task, and may wait for anything"
-    WITH_BODY = "may wait for anything without a place: its sender may be slow, and others must not wait for it"
+    FREE = "may wait for anything without a place"
 
 
 class Opening:
@@ -45,8 +46,8 @@ class Opening:
     place: Place | None = None
 
     @classmethod
-    def in_task(cls, place: Place, state: OpeningState = OpeningState.MUST_ASK) -> "Opening":
-        """Return the opening of a request that runs in a task already."""
+    def in_task(cls, place: Place | None, state: OpeningState) -> "Opening":
+        """Return the opening of a request that runs in a task already. ``place`` is None for FREE alone."""
         opening = cls()
         opening.place, opening.state = place, state
         return opening
@@ -81,3 +82,7 @@ class Opening:
         yield
         self.state = OpeningState.MUST_ASK
         await self.ask()
+
+
+FREE_OPENING = Opening.in_task(None, OpeningState.FREE)
+"""For code that runs in a task without an opening of its own."""
