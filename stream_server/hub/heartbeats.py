@@ -73,7 +73,7 @@ class SlowClientDetector:
     __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
 
     def __init__(self, far_entries: int, window_seconds: float) -> None:
-        """A client is far behind if it is at least ``far_entries`` entries before the head.
+        """A client is far behind if it is more than ``far_entries`` entries before the head.
 
         It may fall farther back for ``window_seconds``.
         """

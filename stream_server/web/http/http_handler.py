@@ -23,6 +23,7 @@ from stream_server.web.http.chunks import ChunkedBody, SizedBody
 from stream_server.web.http.connection import Connection, HttpHandler
 from stream_server.web.http.connection_timeouts import LINGER_SECONDS
 from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
+from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import OPENED, error_response, http_exception_to_api_error
 
@@ -125,7 +126,8 @@ class Dispatcher:
             else:
                 protocol.connection.cycle.begin_stream()
             protocol.connection.go_on()
-            request[OPENING] = self._app[LIMITS].openings.place()
+            state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
+            request[OPENING] = Opening.in_task(self._app[LIMITS].openings.place(), state)
         return await handle_request(request, request.route)
 
 

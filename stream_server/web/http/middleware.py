@@ -38,6 +38,7 @@ from stream_server.web.http.app_keys import (
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
+from stream_server.web.http.opening import OpeningState
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
@@ -167,24 +168,24 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
     """Answer a request when its turn has come.
 
     On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
-    once. A request that the front door has read waits for its place only when it must ask, see `begin_to_ask`. A
-    request with a body needs no place: its sender may be slow, and the others must not wait for it.
+    once. A request that the front door has read waits for its place only when it must ask. One that aiohttp has read
+    waits for its place here, see `Opening`.
     """
     limits = request.app[LIMITS]
     if not route.is_streaming:
         async with limits.turn(request):
             return await _handle_if_allowed(request, route)
+    opening = request[OPENING]
     try:
-        if OPENING in request and not request.can_read_body:
-            await request[OPENING].__aenter__()
+        if opening.state is OpeningState.MUST_ASK:
+            await opening.ask()
         return await _handle_if_allowed(request, route)
     except Exception as error:
-        if OPENING in request:
-            request[OPENING].give_back(error)
+        opening.give_back(error)
         raise
     finally:
-        if OPENING in request:
-            request[OPENING].give_back()
+        if opening.place is not None:
+            opening.give_back()
 
 
 async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamResponse:
