@@ -25,7 +25,7 @@ from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
-from stream_server.web.http import connection_states
+from stream_server.web.http import connection_states, opening
 from stream_server.web.limits.rate_limits import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
@@ -251,6 +251,7 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "others": others,
     "states_of_a_connection": lambda: _picture(connection_states),
     "states_of_a_stream": lambda: _picture(hub),
+    "states_of_an_opening": lambda: _picture(opening),
 }
 
 
