@@ -39,8 +39,9 @@ The states of a stream::
     token_revoked too_many_streams too_slow. Or without `goodbye`, from each state: left (the client closed the
     stream), aborted (it took no bytes in time), failed (an error of the server).
 
-A client that waits for its socket, or for the log to become readable, is catching up. A long poll (`poll`) has the same
-states. The first frame for it demotes it, and it ends with its answer.
+A stream that begins a little before the head gets what it missed in one write, and is live without a task. A client
+that waits for its socket, or for the log to become readable, is catching up. A long poll (`poll`) has the same states.
+The first frame for it demotes it, and it ends with its answer.
 
 Each module imports only modules above it in this list, apart from the two packages:
 

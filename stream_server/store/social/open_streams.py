@@ -1,7 +1,7 @@
 """Open streams of all server processes: which process holds which stream of a user.
 
-Redis has the id of each stream, its process and its scopes, and nothing else. Filters, addresses and counts stay in the
-process, which describes its streams when somebody lists them (:meth:`OpenStreams.ask`).
+Redis has the id of each stream, its process, its scopes and when it was opened, and nothing else. The process describes
+the rest, such as the filters, when somebody lists the streams (:meth:`OpenStreams.ask`).
 
 A process that dies leaves its streams in the table. Its lease ends soon after. From then on they are not counted.
 """
