@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Iterator
 
 from websockets.exceptions import NegotiationError, PayloadTooBig
-from websockets.extensions.permessage_deflate import PerMessageDeflate, ServerPerMessageDeflateFactory
+from websockets.extensions import Extension
+from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.frames import Frame, Opcode
 
 EXTENSION = "permessage-deflate"
@@ -52,7 +53,7 @@ class MessageCompressor:
         return compressed[: -len(FLUSH_TAIL)]
 
 
-class MessageInflater(PerMessageDeflate):
+class MessageInflater(Extension):
     """Expands the messages of one client. It counts their bytes before.
 
     The library keeps what a client sends behind a final block of a message, so the expanded size is not enough.
@@ -60,7 +61,7 @@ class MessageInflater(PerMessageDeflate):
 
     def __init__(self, max_bytes: int) -> None:
         """``max_bytes`` is the largest message before it is expanded."""
-        super().__init__(True, True, zlib.MAX_WBITS, zlib.MAX_WBITS)
+        _, self._inflater = _NEGOTIATION.process_request_params([], [])
         self._max_bytes = max_bytes
         self._raw_bytes = 0
 
@@ -73,7 +74,7 @@ class MessageInflater(PerMessageDeflate):
             self._raw_bytes = len(frame.data) + (self._raw_bytes if frame.opcode is Opcode.CONT else 0)
             if self._raw_bytes > self._max_bytes:
                 raise PayloadTooBig(self._raw_bytes, self._max_bytes)
-        return super().decode(frame, max_size=max_size)
+        return self._inflater.decode(frame, max_size=max_size)
 
 
 def accepts_deflate(offers: str) -> bool:

@@ -56,7 +56,8 @@ class FrameReader:
             del buffer[:count]
             return taken
 
-        self._read_exact = read_exact  # no method: with a frame that never ends, it would be a cycle
+        # A method would refer to the reader. A frame that never ends would keep it until the collector comes.
+        self._read_exact = read_exact
         self._extensions = [MessageInflater(MAX_MESSAGE_BYTES)] if compresses else []
         self._frame: Generator[None, None, Frame] | None = None
         self._opcode: Opcode | None = None

@@ -1,6 +1,8 @@
 """The parser against the cases of the RFC. The order is that of the Autobahn test suite, whose cases are named so."""
 
+import gc
 import random
+import weakref
 
 import pytest
 from hypothesis import given
@@ -242,6 +244,20 @@ def test_a_reader_holds_nothing_between_messages() -> None:
     reader.feed(frame(CONTINUATION, b"c")[-1:])
     assert reader.read() == (TEXT, b"abc", None)
     assert reader.is_idle
+
+
+def test_a_reader_of_an_unfinished_frame_is_freed_at_once() -> None:
+    """Many clients may leave so, and Python's collector comes seldom."""
+    gc.disable()
+    try:
+        reader = FrameReader(compresses=True)
+        left = weakref.ref(reader)
+        reader.feed(frame(TEXT, b"ab", 0) + frame(CONTINUATION, b"c")[:-1])
+        assert [reader.read(), reader.read()] == [FRAGMENT, None]
+        del reader
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("length", [0, 1, 125, 126, 65_535, 65_536])
