@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from websockets.frames import CloseCode
 
 from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.client_registry import EMPTY_CONTEXT
@@ -19,7 +20,6 @@ from stream_server.web.limits.rate_limits import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
 from stream_server.web.websocket.connection import CLOSE_CODES, WebSocketConnection
-from stream_server.web.websocket.frames import CloseCode
 from stream_server.web.websocket.operations import (
     Operation,
     as_refusal,
