@@ -2,8 +2,8 @@
 
 The library has one file a noun. A file has comments, constants (``local NAME = value``), functions, and calls. No code
 runs outside of a function, and functions share only `appended` and `surplus`: what else one needs, it is given. So a
-script is the functions that its call needs, each behind those that it uses, and the call itself. The first word of a call says
-how it treats a repeated request:
+script is the functions that its call needs, each behind those that it uses, and the call itself. The first word of a
+call says how it treats a repeated request:
 
 ``write.``  it looks for the kept reply of the same request first
 ``deed.``   as ``write.``, and then refuses a first argument that is no user in good standing
