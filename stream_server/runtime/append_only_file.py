@@ -74,8 +74,8 @@ def find_damage(folder: Path, *, reads_all: bool = False) -> Damage | None:
     """Return the first damage of the append-only file in the data folder, or None if each part ends as it should.
 
     Unless ``reads_all``, a part that ends with the end of a line is not read, so this takes microseconds if nothing is
-    damaged. Otherwise it takes some ten seconds for 100 MB. Of snapshots only the end is read. Raises OSError if a part cannot
-    be read.
+    damaged. Otherwise it takes some ten seconds for 100 MB. Of snapshots only the end is read. Raises OSError if a part
+    cannot be read.
     """
     parts = list_parts(folder)
     for at, part in enumerate(parts):

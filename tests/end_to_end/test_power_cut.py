@@ -14,8 +14,12 @@ pytestmark = pytest.mark.extended
 HALF_POST = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$4\r\nHSET\r\n$11\r\n{core}:meta\r\n$2\r\n"
 
 
-@pytest.mark.parametrize("damage", [bytes(4096), HALF_POST + bytes(4096), b"\xff" * 100], ids=["zeros", "half", "garbage"])
-async def test_no_acknowledged_post_is_lost(own_folder: Path, damage: bytes) -> None:
+ENDS = {"zeros": bytes(4096), "a half post": HALF_POST + bytes(4096), "garbage": b"\xff" * 100}
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_no_acknowledged_post_is_lost(own_folder: Path, end: str) -> None:
+    damage = ENDS[end]
     async with Server(own_folder) as server, Api(server) as api:
         uid = await api.user()
         posted = [(await api.post(uid, f"post {number}"))["id"] for number in range(50)]

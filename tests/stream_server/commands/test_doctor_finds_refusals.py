@@ -147,7 +147,7 @@ MACHINE = {
     "others can read the key": (readable_key, "other users can read .*jwt.secret", "other users can read .*jwt.secret"),
     "a newer Redis wrote the data": (newer_redis, "was written by Valkey 99", "was written by Valkey 99"),
     "the list of the data is gone": (lost_data, "would start empty", "would start empty"),
-    "zeros end the data": (zeros_behind_the_data, "4,096 zeros: `stream-server mend", "4,096 zeros: `stream-server mend"),
+    "zeros end the data": (zeros_behind_the_data, "4,096 zeros: `stream-server me", "4,096 zeros: `stream-server mend"),
     "another server runs on the folder": (locked, "in use by another server.*4711", "in use by another server.*4711"),
     "the port is in use": (used_port, "Address already in use", "Address already in use"),
     "the key is short": (given(jwt_secret="short"), "jwt_secret must be 32 bytes", "jwt_secret must be 32 bytes"),

@@ -17,11 +17,13 @@ from tests.stream_server.runtime.embedding import read_log, started_redis, write
 TRANSACTION = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$4\r\nnope\r\n"
 HALF = b"*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$400\r\nhalf of a value"
 
+NO_COMMAND = "bytes that are no whole command"
+
 ENDS: dict[str, tuple[bytes, str]] = {
     "a page of zeros": (bytes(4096), "4,096 bytes behind them that Redis cannot read: 4,096 zeros"),
     "many zeros": (bytes(3_000_001), "3,000,001 zeros"),
-    "zeros in a transaction": (TRANSACTION + bytes(4096), f"{len(TRANSACTION)} bytes that are no whole command and 4,096 zeros"),
-    "zeros in a command": (HALF + bytes(4096), f"{len(HALF)} bytes that are no whole command and 4,096 zeros"),
+    "zeros in a transaction": (TRANSACTION + bytes(4096), f"{len(TRANSACTION)} {NO_COMMAND} and 4,096 zeros"),
+    "zeros in a command": (HALF + bytes(4096), f"{len(HALF)} {NO_COMMAND} and 4,096 zeros"),
     "garbage": (b"\x93garbage\xff" * 100, "900 bytes that are no whole command"),
     "garbage with the end of a line": (b"\x93garbage\r\n" * 100, "1,000 bytes that are no whole command"),
 }
