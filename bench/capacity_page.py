@@ -14,7 +14,7 @@ DAY = 86_400
 SAFE = 0.7
 """Share of a core or of a memory that a plan should use at most."""
 
-FADING = frozenset({"log", "request", "home", "notices", "weight", "rates", "answers", "streams", "processes"})
+FADING = frozenset({"log", "request", "home", "notices", "sizes", "rates", "answers", "streams", "processes"})
 """Families of keys whose size has a bound. All others grow for ever."""
 
 MENTIONS, HOMES, HEARTBEAT_SECONDS = 0.3, 0.8, 15

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "replay": "Post the statuses in FILE (JSON lines) as their authors.",
     "load": "Put a synthetic load on a server, and measure.",
     "repair": "Find and repair faults in Redis.",
+    "mend": "Cut the damaged end of the append-only file of Redis, such as zeros after a power cut.",
     "doctor": "Check this machine, a Redis and a running server.",
     "cluster": "Try a server on a Redis Cluster of this machine.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "

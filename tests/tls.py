@@ -51,7 +51,7 @@ def _root(name: x509.Name, key: EllipticCurvePrivateKey) -> x509.Certificate:
 
 def _leaf(issuer: x509.Name, public: EllipticCurvePublicKey, root_key: EllipticCurvePrivateKey) -> x509.Certificate:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
+    names = [x509.DNSName("localhost"), x509.DNSName("server.test"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
     return (
         _begun(subject, issuer, public)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)

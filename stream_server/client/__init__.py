@@ -15,6 +15,7 @@ After a connection breaks, the next one continues behind the cursor. If the serv
 ``filters``     what a stream selects, as typed arguments
 ``calls``       the calls with one answer; ``call`` makes each from its declaration
 ``transport``   sends requests, and repeats them where that is safe
+``proxies``     the HTTP proxy of the environment through which a server is reached
 ``tokens``      the client's token, and when it is renewed
 ``bounds``      what a client takes from a server at most: bytes, and delays
 ``errors``      the exceptions

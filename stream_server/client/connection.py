@@ -21,6 +21,7 @@ from stream_server.client.errors import (
     refusal_of,
     summary_of,
 )
+from stream_server.client.proxies import unreachable_by_proxy
 from stream_server.wire.errors import STATUS_BY_CODE
 from stream_server.wire.messages import EVENT_TYPES, Control, Event
 
@@ -292,18 +293,21 @@ async def connect(
 
     Redirects are errors: another host could get the token.
     """
-    if framing == "websocket":
-        async with _connect_websocket(session, request) as socket:
-            yield WebSocketConnection(socket)
-        return
-    parser = _FRAME_PARSERS[framing]()
-    async with _send(session, request, parser.media_type) as response:
-        if response.status != 200:
-            raise await _refusal(response)
-        if response.content_type != parser.media_type:
-            page = summary_of(await response.content.read(MAX_PAGE_BYTES))
-            raise Unreachable(f"the answer is no stream but {response.content_type}: {page or 'it has no text'}")
-        yield HttpConnection(response, parser)
+    try:
+        if framing == "websocket":
+            async with _connect_websocket(session, request) as socket:
+                yield WebSocketConnection(socket)
+            return
+        parser = _FRAME_PARSERS[framing]()
+        async with _send(session, request, parser.media_type) as response:
+            if response.status != 200:
+                raise await _refusal(response)
+            if response.content_type != parser.media_type:
+                page = summary_of(await response.content.read(MAX_PAGE_BYTES))
+                raise Unreachable(f"the answer is no stream but {response.content_type}: {page or 'it has no text'}")
+            yield HttpConnection(response, parser)
+    except aiohttp.ClientHttpProxyError as error:
+        raise unreachable_by_proxy(request.url, error) from None
 
 
 def fits_in_url(parameters: Mapping[str, str]) -> bool:

@@ -9,6 +9,7 @@ The delays between attempts grow with each failure, and are random so that clien
 
 import asyncio
 import random
+import ssl
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from stream_server.client.errors import (
     parse_refusal,
     summary_of,
 )
+from stream_server.client.proxies import proxy_for, unreachable_by_proxy
 from stream_server.client.tokens import FixedToken
 
 SERVER_DELAY_JITTER = 0.25
@@ -102,6 +104,9 @@ class ClientOptions(TypedDict, total=False):
     """Most connections open at the same time, apart from streams; 100 by default."""
     backoff: Backoff | None
     """Delays between attempts; by default about 0.1 s, doubling up to 5 s."""
+    ssl_context: ssl.SSLContext | None
+    """What TLS trusts, such as ``ssl.create_default_context(cafile="ca.pem")``. By default it trusts the authorities of
+    the system, or those of ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` in the environment."""
 
 
 class Transport:
@@ -121,15 +126,21 @@ class Transport:
         self._seconds = options.get("seconds", 30.0)
         self._connections = options.get("connections", 100)
         self._backoff = options.get("backoff") or Backoff(initial_seconds=0.1, max_seconds=5.0)
+        self._ssl = options.get("ssl_context") or True  # True is aiohttp's word for the default
         self._calls: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
 
     def open(self) -> None:
-        """Open the pools of connections. Streams have a pool of their own, so that they never block a call."""
-        self._calls = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=self._connections))
+        """Open the pools of connections. Streams have a pool of their own, so that they never block a call.
+
+        Raises InvalidAddress if the environment has a proxy that is none.
+        """
+        proxy = proxy_for(self.url)
+        calls, streams = (aiohttp.TCPConnector(limit=limit, ssl=self._ssl) for limit in (self._connections, 0))
         redirects = aiohttp.TraceConfig()
         redirects.on_request_redirect.append(_refuse_redirect)
-        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trace_configs=[redirects])
+        self._calls = aiohttp.ClientSession(connector=calls, proxy=proxy)
+        self._streams = aiohttp.ClientSession(connector=streams, proxy=proxy, trace_configs=[redirects])
 
     async def close(self) -> None:
         """Close all connections."""
@@ -206,6 +217,8 @@ class Transport:
                 allow_redirects=False, timeout=timeout,
             ) as response:  # fmt: skip
                 answer = await read_answer(response)
+        except aiohttp.ClientHttpProxyError as error:
+            raise unreachable_by_proxy(self.url, error) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
             raise Unreachable(_no_answer(self.url, error), may_have_happened=False) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

@@ -18,6 +18,7 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings
+``mend``             cuts the damaged end of the file of a Redis that does not run
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``output``           how commands print, and ``--json``
 ``setting_options``  makes options from the table of settings

@@ -15,7 +15,7 @@ from stream_server.store import keys
 
 DATA_COMMANDS = (
     "+@read", "+@write", "+@connection", "+@transaction", "+evalsha", "+script|load", "+publish", "+wait",
-    "-@dangerous", "+info", "+time", "+memory|usage", "+cluster|slots", "+cluster|nodes", "+cluster|info",
+    "-@dangerous", "+info", "+time", "+cluster|slots", "+cluster|nodes", "+cluster|info",
     "+readonly",
 )  # fmt: skip
 """Commands on data. `-@dangerous` takes away FLUSHALL, KEYS, SORT, RESTORE and the like.

@@ -203,7 +203,7 @@ _HELP_BY_NAME = {
     "memory_alarm": "1 while writes are refused because Redis is nearly full.",
     "write_replicas_missing": "Replicas that a write lacks; above 0, writes are refused.",
     "log_entries": "Entries of the log, as last measured.",
-    "log_bytes": "Redis memory of the log, as last measured.",
+    "log_bytes": "Redis memory of the log, by the counted bytes of its entries.",
     "log_age_seconds": "Age of the first entry of the log.",
     "log_trimmed_total": "Entries that this process removed from the log.",
     "ring_bytes": "Recent entries kept in memory for clients that reconnect.",

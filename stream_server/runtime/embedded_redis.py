@@ -40,6 +40,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from stream_server.config.data_folder import make_private, write_private
+from stream_server.runtime.append_only_file import MANIFEST, PARTS_FOLDER, find_damage
 from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
@@ -192,6 +193,8 @@ class EmbeddedRedis:
         while clock() < deadline:
             if process.ended.done():
                 code = process.ended.result()
+                if fault := await asyncio.to_thread(end_fault, self.folder, reads_all=True):
+                    raise EmbeddedRedisError(fault)
                 raise EmbeddedRedisError(self.with_log(f"{self.binary.name} ended at once with code {code}"))
             try:
                 await client.ping()
@@ -297,10 +300,6 @@ def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
     ]  # fmt: skip
 
 
-PARTS_FOLDER = "appendonlydir"
-"""Folder of the append-only file: a manifest and the parts that it lists."""
-
-MANIFEST = "appendonly.aof.manifest"
 SINGLE_FILE = "appendonly.aof"
 """The append-only file of Redis 6.2. Newer programs move it into :data:`PARTS_FOLDER` at their first start."""
 
@@ -324,14 +323,29 @@ def start_fault(folder: Path, engine: Engine) -> str:
             "or newer"
         )
     is_single = not parts.exists() and (folder / SINGLE_FILE).exists()
-    if is_single or (parts / MANIFEST).exists():
+    if is_single:
         return ""
+    if (parts / MANIFEST).exists():
+        return end_fault(folder)
     if written_by is None and all(map(_is_empty, parts.glob("appendonly.aof.*"))):
         return ""  # the first start of a Redis may have been killed before it listed its parts
     return (
         f"the data folder {folder} has data but no {PARTS_FOLDER}/{MANIFEST}, so {engine.name} would start empty: "
         "restore that file (docs/operations.md says how), or move the data away to begin without them"
     )
+
+
+def end_fault(folder: Path, *, reads_all: bool = False) -> str:
+    """Return why Redis cannot load its append-only file in ``folder``, with the way out. Empty if it can.
+
+    Redis itself drops a command that is only cut. ``reads_all`` also finds a damage in the middle. Raises OSError if
+    the file cannot be read.
+    """
+    damage = find_damage(folder, reads_all=reads_all)
+    if damage is None or damage.is_cut:
+        return ""
+    way_out = "restore a backup" if damage.later else f"`stream-server mend --data-dir {folder}` cuts them off"
+    return f"{damage.describe()}: {way_out} (docs/operations.md, After a power cut)"
 
 
 def redis_files(folder: Path) -> list[Path]:

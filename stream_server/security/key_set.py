@@ -3,7 +3,8 @@
 The keys are fetched again every five minutes while tokens arrive, so a key that the issuer withdrew ends soon. While
 the URL does not answer, the keys of the last fetch stay in use for an hour at most. An unknown key id (``kid``) in a
 token causes a new fetch, at most once in 30 seconds, so made-up key ids cannot overload the URL. The fetch follows no
-redirect, so the keys come from the configured host.
+redirect, so the keys come from the configured host. It uses the HTTP proxy of the environment
+(:mod:`stream_server.client.proxies`).
 """
 
 import asyncio
@@ -13,6 +14,9 @@ from collections.abc import Callable
 
 import aiohttp
 
+from stream_server.client.errors import InvalidAddress
+from stream_server.client.proxies import proxy_for
+from stream_server.config.settings import InvalidSetting
 from stream_server.security.tokens import TokenAuthority
 
 logger = logging.getLogger(__name__)
@@ -38,7 +42,7 @@ class KeySetUnusable(Exception):
 class RemoteKeySet:
     """Fetches the key set (JWK set, RFC 7517) with whose keys ``authority`` verifies tokens.
 
-    Create it in a running event loop, and close it.
+    Create it in a running event loop, and close it. Raises InvalidSetting if the environment has a proxy that is none.
     """
 
     def __init__(self, url: str, authority: TokenAuthority, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +53,11 @@ class RemoteKeySet:
         self._fetched_at: float | None = None
         self._refresh_task: asyncio.Task[None] | None = None
         self._refresh_lock = asyncio.Lock()
-        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS))
+        timeout = aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS)
+        try:
+            self._session = aiohttp.ClientSession(timeout=timeout, proxy=proxy_for(url))
+        except InvalidAddress as error:
+            raise InvalidSetting(str(error)) from None
 
     async def close(self) -> None:
         """Close the HTTP session and its connections, and cancel a running fetch."""

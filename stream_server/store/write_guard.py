@@ -38,7 +38,7 @@ class RedisState(NamedTuple):
     """Bytes that Redis uses and may use (its ``maxmemory``, else its machine's memory), and its number of replicas.
 
     ``limit_bytes`` is 0 if Redis tells neither. ``refusal`` is what it says to a write, or empty if it takes writes.
-    ``at`` is its time in seconds since 1970.
+    ``at`` is its time in seconds since 1970, ``allocator`` the library by which it takes memory, such as ``libc``.
     """
 
     used_bytes: int = 0
@@ -46,6 +46,7 @@ class RedisState(NamedTuple):
     replicas: int = 0
     refusal: str = ""
     at: float = 0.0
+    allocator: str = ""
 
     @property
     def used_share(self) -> float:
@@ -83,7 +84,8 @@ async def find_write_refusal(redis: RedisClient) -> str:
 def parse_state(info: Mapping[str, str]) -> RedisState:
     """Return the state of the Redis that answered INFO with these fields."""
     limit = int(info.get("maxmemory", 0)) or int(info.get("total_system_memory", 0))
-    return RedisState(int(info.get("used_memory", 0)), limit, count_replicas(info))
+    used = int(info.get("used_memory", 0))
+    return RedisState(used, limit, count_replicas(info), allocator=info.get("mem_allocator", ""))
 
 
 def count_replicas(info: Mapping[str, str]) -> int:

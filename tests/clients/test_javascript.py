@@ -22,6 +22,7 @@ from tests.end_to_end.server import Server, restartable
 from tests.made_once import once, shared_folder
 from tests.program import Program
 from tests.stream_server.client.test_with_server import PASSWORD, act
+from tests.tls import Authority, TlsProxy
 from tests.waiting import PATIENCE, eventually
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
@@ -48,11 +49,12 @@ def own(tmp_path: Path) -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def run(node: npm.Node, installed: Path, *arguments: object) -> AsyncIterator[Program]:
+async def run(node: npm.Node, installed: Path, *arguments: object, **variables: str) -> AsyncIterator[Program]:
     """Run a program by Node, with the EventSource of browsers. It must write nothing to standard error."""
     process = await asyncio.create_subprocess_exec(
         node.program, "--no-warnings", "--experimental-eventsource", *map(str, arguments),
-        cwd=installed, stdout=PIPE, stderr=PIPE, env={**environment(None), "HOME": os.devnull}, start_new_session=True,
+        cwd=installed, stdout=PIPE, stderr=PIPE, env={**environment(None), "HOME": os.devnull, **variables},
+        start_new_session=True,
     )  # fmt: skip
     try:
         yield Program(process)
@@ -188,3 +190,25 @@ def _compile(installed: Path, folder: Path, messages: list[Any], options: Mappin
     compiler = npm.modules(npm.PACKAGE) / "node_modules" / ".bin" / "tsc"
     done = subprocess.run([compiler, "-p", folder], capture_output=True, text=True, timeout=UNIT_SECONDS, check=False)
     assert (done.returncode, done.stdout) == (0, "")
+
+
+ASK = """
+import { Client } from "stream-server-client";
+const client = new Client(process.argv[1], { token: process.argv[2] });
+const said = await client.request("GET", "/v1/rules").then(() => "an answer", () => "no answer");
+console.log(JSON.stringify({ said }));
+"""
+
+
+async def test_node_trusts_the_authority_of_its_environment(installed: Path, own: Server, tmp_path: Path) -> None:
+    host, _, port = own.address.removeprefix("http://").rpartition(":")
+    authority = Authority(tmp_path)
+    async with Api(own) as api, TlsProxy((host, int(port)), authority) as tls:
+        arguments = ("--input-type=module", "--eval", ASK, f"https://{tls.netloc}", mint(await api.user()))
+        for node in npm.all_nodes():
+            async with run(node, installed, *arguments, NODE_EXTRA_CA_CERTS=str(authority.ca)) as program:
+                assert await program.hear("said") == "an answer"
+                assert await program.end() == 0
+            async with run(node, installed, *arguments) as program:
+                assert await program.hear("said") == "no answer"
+                assert await program.end() == 0

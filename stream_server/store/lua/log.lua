@@ -28,9 +28,10 @@ local function next_time_and_seq(ms, seq)
 end
 
 -- The next (ms, seq), the next number of the log, and whether a home timeline may be asleep (timeline.lua). Reads only;
--- append_entry stores the three numbers.
+-- append_entry stores the three numbers. It also needs `surplus`, which this sets.
 local function next_position()
-  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'asleep')
+  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'asleep', 'surplus')
+  surplus = tonumber(last[5] or '0')
   local ms, seq = next_time_and_seq(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
   return ms, seq, tonumber(last[3] or '0') + 1, last[4]
 end
@@ -83,6 +84,13 @@ local function publish(position, kind, audience, body)
   redis.pcall('PUBLISH', 'events:' .. kind, head .. body)
 end
 
+-- The size of an entry is the bytes of its position, kind, audience and body. `surplus` in KEY.meta is by how much the
+-- entries were larger than USUAL_SIZE, all together, since the first. So the size of all entries up to the one with the
+-- number n is n * USUAL_SIZE + surplus, and an entry of a version that does not count has the usual size. KEY.sizes marks
+-- this total where it passes a multiple of MARK_SIZE (retention.lua). The functions of a script share `surplus`.
+local USUAL_SIZE = 512
+local MARK_SIZE = 65536
+
 -- The first write of every step that makes an event. If Redis is full or read-only, it fails here and nothing has
 -- changed. Returns the position, which is also the kept reply, and the entry's time as text.
 local function append_entry(kind, audience, body, ms, seq, n)
@@ -90,9 +98,16 @@ local function append_entry(kind, audience, body, ms, seq, n)
   local id = ms_text .. '-' .. seq_text
   local position = id .. ' ' .. n_text
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
-  appended = appended + #position + #kind + #audience + #body
-  redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
-  if n == 1 then store_pair(ms, seq) end
+  local size = #position + #kind + #audience + #body
+  appended = appended + size
+  surplus = surplus + size - USUAL_SIZE
+  redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text, 'surplus', surplus)
+  local total = n * USUAL_SIZE + surplus
+  if total % MARK_SIZE < size then redis.call('ZADD', KEY.sizes, n_text, to_text(total)) end
+  if n == 1 then
+    store_pair(ms, seq)
+    redis.call('ZADD', KEY.sizes, '0', '0')
+  end
   publish(position, kind, audience, body)
   return position, ms_text
 end
@@ -184,26 +199,4 @@ function run.log_look_up(place, since)
     has_before and first_entry('XREVRANGE', upper_bound, '-') or {}, redis.call('ZRANGEBYSCORE', KEY.rollbacks, '(' .. since, '+inf'),
     redis.call('INFO', 'server'), is_below and has_lost_entries() or 0,
   }
-end
-
--- Removes some entries from the front of the log. Redis removes only whole stream nodes, so old entries that share a
--- node with a kept entry stay too. The newest entry always stays, because cursors at the head name it.
--- max_age: maximum age in ms, max_entries: maximum number of entries ('0' for none); most: about how many to remove.
--- Reply: number of removed entries, number of entries left, age of the first entry in ms (-1 if the log is empty).
-function run.log_trim(max_age, max_entries, most)
-  local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
-  if not newest then return {0, 0, -1} end
-  local now, taken = now_ms(), 0
-  if max_age ~= '0' then
-    local oldest, place = now - tonumber(max_age), newest[1]
-    if oldest < tonumber(place:match('^%d+')) then
-      place = to_text(oldest > 0 and oldest or 0) .. '-0'
-    end
-    taken = redis.call('XTRIM', KEY.log, 'MINID', '~', place, 'LIMIT', most)
-  end
-  if max_entries ~= '0' then
-    taken = taken + redis.call('XTRIM', KEY.log, 'MAXLEN', '~', max_entries, 'LIMIT', most)
-  end
-  local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1]
-  return {taken, redis.call('XLEN', KEY.log), now - tonumber(first[1]:match('^%d+'))}
 end

@@ -2,7 +2,7 @@
 -- The reply of a write is the number of bytes that it appended to the log, a short value that Redis keeps for a while, and
 -- values for the first call only. A repeated request gets REPEATED_REPLY and the kept value. A refusal is an error
 -- `REFUSED <WORD> <noun> [<parameter>]`, of which store/redis/refusals.py makes the API's errors. The user is charged for
--- the bytes, so each call counts them in `appended`, the only variable that the functions of a script share.
+-- the bytes, so each call counts them in `appended`, which the functions of a script share.
 local REQUEST_KEY = KEYS[1]
 local FINGERPRINT = ARGV[1]
 local KEEP_REPLY_MS = ARGV[2]

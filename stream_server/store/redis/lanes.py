@@ -58,7 +58,7 @@ _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
          "PTTL", "SMISMEMBER", "TIME", "ZCARD", "ZCOUNT", "ZINTER", "ZMSCORE", "ZRANGE", "ZRANK", "ZREVRANK", "ZSCAN",
          "ZSCORE", "MULTI", "EXEC"), Lane.READ
     ),
-    **dict.fromkeys(("MEMORY", "SCAN", "SSCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
+    **dict.fromkeys(("SCAN", "SSCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
     "WAIT": Lane.BLOCKING,
     ord("*"): Lane.READ,  # the first byte of a packed command
 }  # fmt: skip

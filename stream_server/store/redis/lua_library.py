@@ -1,9 +1,9 @@
 """Makes the texts of Lua scripts from the library in ``store/lua``: a call gets the functions that it uses.
 
 The library has one file a noun. A file has comments, constants (``local NAME = value``), functions, and calls. No code
-runs outside of a function, and functions share no variable but `appended`: what one needs, it is given. So a script is
-the functions that its call needs, each behind those that it uses, and the call itself. The first word of a call says
-how it treats a repeated request:
+runs outside of a function, and functions share only `appended` and `surplus`: what else one needs, it is given. So a
+script is the functions that its call needs, each behind those that it uses, and the call itself. The first word of a
+call says how it treats a repeated request:
 
 ``write.``  it looks for the kept reply of the same request first
 ``deed.``   as ``write.``, and then refuses a first argument that is no user in good standing
@@ -43,8 +43,11 @@ _ENDINGS = {
 }
 """The last lines of a script by the first word of its call. ``{call}`` is ``{name}({arguments})``."""
 
-_COUNTER = "local appended = 0\n"
-"""The first line of a script: the bytes that it has appended to the log. All its functions share this variable."""
+_COUNTER = "local appended, surplus = 0\n"
+"""The first line of a script: the bytes that it has appended to the log, and the surplus of the log's size (log.lua).
+
+All its functions share these variables.
+"""
 
 _FIRST_ARGUMENT = 3
 """The index in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""

@@ -17,6 +17,7 @@ import pytest
 from stream_server.commands import doctor_redis
 from stream_server.commands.doctor_machine import CheckState
 from stream_server.errors import ApiError
+from stream_server.runtime.append_only_file import list_parts
 from stream_server.security.clock_check import ClockCheck
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
@@ -95,6 +96,12 @@ def readable_key(place: Place) -> AbstractContextManager[Prepared]:
     return nullcontext(Prepared())
 
 
+def zeros_behind_the_data(place: Place) -> AbstractContextManager[Prepared]:
+    with list_parts(place.data)[-1].open("ab") as part:
+        part.write(bytes(4096))
+    return nullcontext(Prepared())
+
+
 @contextmanager
 def used_port(_: Place) -> Iterator[Prepared]:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -140,6 +147,7 @@ MACHINE = {
     "others can read the key": (readable_key, "other users can read .*jwt.secret", "other users can read .*jwt.secret"),
     "a newer Redis wrote the data": (newer_redis, "was written by Valkey 99", "was written by Valkey 99"),
     "the list of the data is gone": (lost_data, "would start empty", "would start empty"),
+    "zeros end the data": (zeros_behind_the_data, "4,096 zeros: `stream-server me", "4,096 zeros: `stream-server mend"),
     "another server runs on the folder": (locked, "in use by another server.*4711", "in use by another server.*4711"),
     "the port is in use": (used_port, "Address already in use", "Address already in use"),
     "the key is short": (given(jwt_secret="short"), "jwt_secret must be 32 bytes", "jwt_secret must be 32 bytes"),
