@@ -45,7 +45,9 @@ def page_id(page: Path) -> str:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader of one page, whose user is ada. Two users of the demo exist too."""
-    server = Server(tmp_path / "server").start()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    server = Server(tmp_path / "server", variables={"TMPDIR": str(temporary)}).start()
 
     async def sign_up() -> str:
         async with Client(server.address) as api:
