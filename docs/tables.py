@@ -222,6 +222,12 @@ def capacity() -> dict[str, Callable[[], str]]:
     return blocks
 
 
+def log_lines() -> str:
+    """Return the log lines of the code, each with its meaning."""
+    module = runpy.run_path(str(Path(__file__).with_name("log_lines.py")))
+    return _table(("level", "logger", "message", "meaning"), module["rows"]())
+
+
 TABLES: dict[str, Callable[[], str | None]] = {
     **semantics(),
     **capacity(),
@@ -233,6 +239,7 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "errors": errors,
     "filters": filters,
     "metrics": metrics,
+    "log_lines": log_lines,
     "keys": keys,
     "others": others,
 }
