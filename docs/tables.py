@@ -89,6 +89,13 @@ def errors() -> str:
     return _table(("status", "codes"), ((status, ", ".join(found)) for status, found in codes.items()))
 
 
+def error_messages() -> str:
+    """Return the messages of each error code."""
+    sys.path.append(str(ROOT))
+    found = runpy.run_path(str(Path(__file__).with_name("error_messages.py")))["error_messages"]()
+    return "\n".join(f"**`{code}`**\n\n{''.join(f'- `` {one} ``{chr(10)}' for one in found[code])}" for code in found)
+
+
 def built_in() -> list[type[Filter]]:
     """Return the filter classes of this repository in alphabetical order, without those of installed plug-ins."""
     return [one for one in Registry.from_entry_points().all() if one.__module__.partition(".")[0] == "filters"]
@@ -237,6 +244,7 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "settings": settings,
     "limits": limits,
     "errors": errors,
+    "error_messages": error_messages,
     "filters": filters,
     "metrics": metrics,
     "log_lines": log_lines,

@@ -70,6 +70,16 @@ def test_each_code_has_a_request_with_its_status() -> None:
     assert (first["code"], first["message"], first["param"]) == (row.code, row.message, row.param)
 
 
+def test_the_reference_has_each_message() -> None:
+    """The messages there are taken from the code; those of this page are what a server says."""
+    reference = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    for row in ROWS.values():
+        listed = reference.partition(f"**`{row.code}`**")[2].partition("**`")[0]
+        patterns = (re.escape(one).replace("…", ".+") for one in re.findall(r"^- `` (.*) ``$", listed, re.MULTILINE))
+        assert any(re.fullmatch(pattern, row.message) for pattern in patterns), row
+    assert [code for code in STATUS_BY_CODE if f"**`{code}`**\n\n- " not in reference] == []
+
+
 class Site:
     """A server with default limits, on which the table's requests are sent as ada."""
 
