@@ -109,6 +109,8 @@ MEANINGS = {
     "unhandled error outside a request handler": "A fault of the server. Report it, with the trace.",
     "unhandled error in a request handler":
         "A fault of the server: the client got 500 `internal` with this `request_id`. Report it, with the trace.",
+    "a stream waited for something before it asked whether it may: see `Opening.ask`":
+        "A fault of the server, which answers all the same. Report it.",
     "unhandled error in an operation of a WebSocket": "A fault of the server: the client got `internal`. Report it.",
     "nothing was reloaded: …": "The settings file is invalid. The server goes on with the old settings.",
     "a demo post failed: …": "Only with `--demo`.",
