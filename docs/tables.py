@@ -95,6 +95,13 @@ def errors() -> str:
     return _table(("status", "codes"), ((status, ", ".join(found)) for status, found in codes.items()))
 
 
+def error_messages() -> str:
+    """Return the messages of each error code."""
+    sys.path.append(str(ROOT))
+    found = runpy.run_path(str(Path(__file__).with_name("error_messages.py")))["error_messages"]()
+    return "\n".join(f"**`{code}`**\n\n{''.join(f'- `` {one} ``{chr(10)}' for one in found[code])}" for code in found)
+
+
 def built_in() -> list[type[Filter]]:
     """Return the filter classes of this repository in alphabetical order, without those of installed plug-ins."""
     return [one for one in Registry.from_entry_points().all() if one.__module__.partition(".")[0] == "filters"]
@@ -236,6 +243,12 @@ def capacity() -> dict[str, Callable[[], str]]:
     return blocks
 
 
+def log_lines() -> str:
+    """Return the log lines of the code, each with its meaning."""
+    module = runpy.run_path(str(Path(__file__).with_name("log_lines.py")))
+    return _table(("level", "logger", "message", "meaning"), module["rows"]())
+
+
 TABLES: dict[str, Callable[[], str | None]] = {
     **semantics(),
     **capacity(),
@@ -245,8 +258,10 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "settings": settings,
     "limits": limits,
     "errors": errors,
+    "error_messages": error_messages,
     "filters": filters,
     "metrics": metrics,
+    "log_lines": log_lines,
     "keys": keys,
     "others": others,
     "states_of_a_connection": lambda: _picture(connection_states),

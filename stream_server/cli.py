@@ -54,15 +54,18 @@ EPILOG = """
 Examples:
   stream-server serve --demo                      try it with sample content and commands to copy
   stream-server serve --data-dir ./data           a server that keeps its data
-  stream-server token --data-dir ./data --user ada --create
-  stream-server sign-in --data-dir ./data --user ada
-  stream-server replay tweets.jsonl --data-dir ./data --rate 50
-  stream-server tail --data-dir ./data --user ada --track "redis,postgres"
-  stream-server stats --data-dir ./data --user ada
-  stream-server load --data-dir ./data --streams 100 --rate 50
-  stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
+  stream-server token --user ada --create
+  stream-server sign-in --user ada
+  stream-server replay tweets.jsonl --rate 50
+  stream-server tail --user ada --track "redis,postgres"
+  stream-server stats --user ada
+  stream-server load --streams 100 --rate 50
+  stream-server export --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server doctor --data-dir ./data
+  stream-server doctor --data-dir ./data          also if that server does not run
+
+\b
+A command takes the server that you run on this machine. If several run, --data-dir names one.
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.

@@ -100,12 +100,13 @@ class Reader:
             (bin_folder / name).chmod(0o755)
         (folder / "data").symlink_to(server.data)
         (folder / "examples").symlink_to(ROOT / "examples")
-        self._environment = {
+        self._environment: dict[str, str] = {
             **os.environ,
             "PATH": f"{bin_folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "STREAM_SERVER_JWT_SECRET": SECRET,
             "TOKEN": token,
+            "TMPDIR": str(server.variables["TMPDIR"]),  # so that commands find this server and no other
         }
 
     def start_server(self, settings: Block) -> None:
@@ -114,7 +115,8 @@ class Reader:
         (self._folder / "server.toml").write_text(text, encoding="utf-8")
         self._server.stop()
         flags = ("--settings-file", str(self._folder / "server.toml"))
-        self._server = Server(self._folder / "own", *flags, variables={"STREAM_SERVER_JWT_SECRET": ""}).start()
+        variables = {"STREAM_SERVER_JWT_SECRET": "", "TMPDIR": self._environment["TMPDIR"]}
+        self._server = Server(self._folder / "own", *flags, variables=variables).start()
         (self._folder / "data").unlink()
         (self._folder / "data").symlink_to(self._server.data)
         del self._environment["STREAM_SERVER_JWT_SECRET"]

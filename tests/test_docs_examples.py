@@ -35,7 +35,7 @@ PAGES = [
 
 RUN = [page for page in PAGES if any(block.language in {"sh", "python"} for block in blocks(page))]
 
-LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text"}
+LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text", "html", "js"}
 
 
 def page_id(page: Path) -> str:
@@ -45,7 +45,9 @@ def page_id(page: Path) -> str:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader of one page, whose user is ada. Two users of the demo exist too."""
-    server = Server(tmp_path / "server").start()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    server = Server(tmp_path / "server", variables={"TMPDIR": str(temporary)}).start()
 
     async def sign_up() -> str:
         async with Client(server.address) as api:
@@ -86,6 +88,12 @@ def test_every_block_is_checked(page: Path) -> None:
 
 def _all_blocks(language: str) -> Iterator[Block]:
     return (block for page in PAGES for block in blocks(page) if block.language == language)
+
+
+def test_only_one_page_has_programs_for_browsers() -> None:
+    """`tests/browser/test_guide.py` runs them."""
+    found = {page.name for page in PAGES for block in blocks(page) if block.language in {"html", "js"}}
+    assert found == {"browsers.md"}
 
 
 def test_settings_files_have_known_settings() -> None:

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from stream_server.config.settings import Setting
-from stream_server.runtime.run_file import RUN_FILE_NAME
+from stream_server.runtime.run_file import find_running, read
 
 PROGRAM, VARIABLE = "stream-server", "_STREAM_SERVER_COMPLETE"
 """The name of the program, and the environment variable by which the script asks it for completions."""
@@ -53,11 +53,15 @@ def complete_setting(setting: Setting, incomplete: str) -> list[CompletionItem]:
 
 
 def _server_folders(incomplete: str) -> list[Path]:
-    """Return the folders that begin with this text and have a run file. It looks at no more than 100 folders."""
+    """Return the folders of running servers that begin with this text. It looks at no more than 100 folders.
+
+    The data folders of servers that this user runs on this machine come without a look at the folders.
+    """
+    running = {Path(path) for path in find_running() if path.startswith(incomplete)}
     start = Path(incomplete)
     folder, prefix = (start, "") if incomplete.endswith("/") or not incomplete else (start.parent, start.name)
     try:
         found = islice(folder.glob(f"{glob.escape(prefix)}*"), MAX_FOLDERS)
-        return sorted(path for path in found if (path / RUN_FILE_NAME).is_file())
+        return sorted(running.union(path for path in found if read(path) is not None))
     except OSError:
-        return []
+        return sorted(running)

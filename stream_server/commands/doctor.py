@@ -4,6 +4,7 @@ It finds each state in which ``serve`` would refuse to start, or in which writes
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -32,7 +33,7 @@ MARKS = {
 EPILOG = """
 \b
 Examples:
-  stream-server doctor                             this machine, and a server on port 8000 if there is one
+  stream-server doctor                             this machine, and the server that runs here if there is one
   stream-server doctor --data-dir ./data           that server, its folder and its embedded Redis
   stream-server doctor --redis redis://10.0.0.5    that Redis
   stream-server doctor --redis redis+sentinel://10.0.0.5,10.0.0.6,10.0.0.7/main --write-replicas 1
@@ -50,7 +51,13 @@ def doctor(url: str | None, *, as_json: bool, **flags: Any) -> None:
     ✓ needs no action, ! could be better, ✗ is broken. The exit code is 1 if anything is broken.
     """
     settings = config.load(flags)
-    results = asyncio.run(run_checks(settings, _server_url(url, settings), is_elsewhere=url is not None))
+    try:
+        found, several = server_access.find_server(settings, url), ""
+        address = _server_url(url, found)
+    except server_access.SeveralServers as error:
+        found, several, address = settings, error.message, None
+    is_elsewhere = url is not None or bool(several)
+    results = asyncio.run(run_checks(settings, address, is_elsewhere=is_elsewhere, found=found, several=several))
     states = [{"state": result.state.value, "sentence": result.sentence} for result in results]
     shown = [_format_result(result, unicode=OutputConsole().has_unicode) for result in results]
     is_broken = any(result.state is CheckState.BROKEN for result in results)
@@ -66,15 +73,25 @@ def _server_url(url: str | None, settings: Config) -> str | None:
     return None if is_stopped else server_access.server_address(url, settings)
 
 
-async def run_checks(settings: Config, url: str | None, *, is_elsewhere: bool = False) -> list[CheckResult]:
+async def run_checks(
+    settings: Config, url: str | None, *, is_elsewhere: bool = False, found: Config | None = None, several: str = ""
+) -> list[CheckResult]:
     """Run all checks: this machine, Redis, the server at ``url`` (None: no server runs). Return their results.
 
-    ``is_elsewhere`` says that the settings are not those of the server at ``url``.
+    Args:
+        settings: What the person gave.
+        url: URL of the server to check.
+        is_elsewhere: Whether the settings are not those of the server at ``url``.
+        found: ``settings`` with the data folder of the server that was found; None if none was looked for.
+        several: Why no server was chosen, if several run here.
     """
-    no_server = advice(f"no server runs on {settings.data_dir}")
+    no_server = advice(several or f"no server runs on {settings.data_dir}")
     server = no_server if url is None else await check_server(url)
     is_served = server.state is not CheckState.ADVICE
-    redis_url = settings.redis or _embedded_redis_url(settings, is_served=is_served)
+    running = run_file.read(found.data_dir) if found is not None and found.data_dir and is_served else None
+    redis_url = settings.redis or ("" if running is None else running.redis)
+    if running is not None and running.data_dir:
+        settings = replace(settings, data_dir=running.data_dir)
     return [
         machine.check_python(),
         *([] if settings.redis else [machine.check_redis_binary()]),
@@ -97,12 +114,6 @@ async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
     results += await check_cluster_setup(url, seconds, settings.write_replicas)
     read_url, write_replicas = settings.redis_read, settings.write_replicas
     return results + await doctor_redis.check_redis(url, seconds, read_url=read_url, write_replicas=write_replicas)
-
-
-def _embedded_redis_url(settings: Config, *, is_served: bool) -> str:
-    """Return the URL of the embedded Redis of the server that uses the data folder; empty if no server answers."""
-    running = run_file.read(settings.data_dir) if settings.data_dir else None
-    return running.redis if running is not None and is_served else ""
 
 
 def _format_result(result: CheckResult, *, unicode: bool) -> Text:

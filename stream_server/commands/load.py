@@ -110,7 +110,7 @@ def load(
     Each post has one of --words words in turn, and each stream tracks one of them. The command needs the server's key,
     as `replay` does. Ctrl-C ends it early, with the figures up to then.
     """
-    settings = config.load(flags)
+    settings = server_access.find_server(config.load(flags), url)
     address = server_access.server_address(url, settings)
     if not remote and not is_on_this_machine(address):
         raise CommandFailure(f"{address} is not on this machine: give --remote if it may be put under load", USAGE)

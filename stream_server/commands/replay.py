@@ -80,7 +80,7 @@ def replay(
     """
     if rate is not None and speed is not None:
         raise CommandFailure("give only one of --rate and --speed", USAGE)
-    settings = config.load(flags)
+    settings = server_access.find_server(config.load(flags), url)
     due = original_pace(speed) if speed else steady_pace(rate or math.inf)
     run = ReplayRun(file, due, concurrency)
     try:

@@ -1,18 +1,21 @@
 """The Redis and the signing key of a running server, for the commands that need more than HTTP.
 
-A server with an embedded Redis writes the URL of Redis into the run file in its data folder, and keeps its key there.
-Only the folder's owner can read both, so access to the folder is the permission to use these commands.
+A server writes the URL of its Redis into the run file in its data folder, and keeps its key there. Without a data
+folder, both are in a temporary folder. Only the folder's owner can read both, so access to the folder is the permission
+to use these commands. A command that is given no server takes the one that this user runs on this machine.
 
 The options of a command name the server and the token.
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -20,10 +23,12 @@ from stream_server.client import Client
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
 from stream_server.config import config
+from stream_server.config.data_folder import SECRET_FILE
 from stream_server.config.plain_text import clean
 from stream_server.config.settings import SETTINGS, Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
+from stream_server.runtime.run_file import RunFile
 from stream_server.security import signing_keys
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
@@ -39,14 +44,58 @@ STORE_SETTINGS = (
 )  # fmt: skip
 """The settings of every command that changes data by `open_store`."""
 
-_NO_SERVER_NAMED = (
-    "no server named: give its --data-dir or its --redis (no other process can use the Redis of a server that was "
-    "started without both, such as the demo)"
-)
-_NO_KEY_NAMED = (
-    "no server named: give its --data-dir, or its --redis and jwt_secret (a server that was started without them, "
-    "such as the demo, shares its key with no other process: use the token that it printed)"
-)
+_NOT_FOUND = "no running server of this user was found here, or none at the address that was given: give its --data-dir"
+_NO_SERVER_FOUND = f"{_NOT_FOUND} or its --redis"
+_NO_KEY_FOUND = f"{_NOT_FOUND}, or its --redis and jwt_secret"
+
+THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1", "0.0.0.0", "::"})  # noqa: S104 - names, not to listen at
+
+
+class SeveralServers(CommandFailure):
+    """Raised if more than one server runs here and none is named. The message lists them, with the option to give."""
+
+    def __init__(self, servers: Mapping[str, RunFile]) -> None:
+        listed = "".join(f"\n  {running.url:<28} --data-dir {folder}" for folder, running in servers.items())
+        super().__init__(f"{len(servers)} servers run here, so give the --data-dir of one of them:{listed}", USAGE)
+
+
+def find_server(settings: Config, url: str | None = None) -> Config:
+    """Return ``settings`` with the data folder of the server that runs here, unless they have a data folder.
+
+    Only servers of this user count. If the settings or ``url`` give a Redis or an address, only those with the same
+    count. If there is none, return ``settings``. Print the address of the server on a terminal's standard error,
+    because nobody named it. Raises :class:`SeveralServers`.
+    """
+    if settings.data_dir:
+        return settings
+    address = url or (run_file.server_url(settings) if _names_address(settings) else "")
+    servers = {
+        folder: running for folder, running in run_file.find_running().items()
+        if settings.redis in {"", running.redis} and (not address or _is_at(running.url, address))
+    }  # fmt: skip
+    if not servers or (settings.redis and len(servers) > 1):  # the Redis is enough for most commands
+        return settings
+    if len(servers) > 1:
+        raise SeveralServers(servers)
+    ((folder, running),) = servers.items()
+    if sys.stderr.isatty():
+        click.echo(f"server: {running.url} (process {running.pid})", err=True)
+    return replace(settings, data_dir=folder)
+
+
+def _names_address(settings: Config) -> bool:
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    return settings.port != 0 and (settings.host, settings.port) != (defaults["host"], defaults["port"])
+
+
+def _is_at(url: str, address: str) -> bool:
+    """Return whether two URLs are of one server: the same port, and one host or names of this machine."""
+    try:
+        ours, theirs = urlsplit(url), urlsplit(address)
+        hosts = {ours.hostname, theirs.hostname}
+        return (ours.scheme, ours.port) == (theirs.scheme, theirs.port) and (len(hosts) == 1 or hosts <= THIS_MACHINE)
+    except ValueError:  # a port that is none
+        return False
 
 
 def server_address(url: str | None, settings: Config) -> str:
@@ -67,10 +116,13 @@ def with_server_redis(settings: Config, *, needs_key: bool = False) -> Config:
     if settings.redis:
         return settings
     if not settings.data_dir:
-        raise CommandFailure(_NO_KEY_NAMED if needs_key else _NO_SERVER_NAMED, USAGE)
+        raise CommandFailure(_NO_KEY_FOUND if needs_key else _NO_SERVER_FOUND, USAGE)
     running = run_file.read(settings.data_dir)
     if running is None:
         raise CommandFailure(f"no server is running on the data folder {settings.data_dir}", UNREACHABLE)
+    if not running.redis:
+        ways = "STREAM_SERVER_REDIS, STREAM_SERVER_REDIS_FILE or --settings-file"
+        raise CommandFailure(f"the Redis of the server at {running.url} has a password: give its URL by {ways}", USAGE)
     defaults = {setting.name: setting.default for setting in SETTINGS}
     shared = {
         name: value for name, value in running.settings.items()
@@ -145,7 +197,7 @@ async def open_server_access(settings: Config) -> AsyncIterator[ServerAccess]:
 
 def _bus_key(settings: Config) -> bytes:
     """Return the key that signs published entries, or no bytes. Without it servers confirm them against the log."""
-    file = Path(settings.data_dir) / "jwt.secret" if settings.data_dir else None
+    file = Path(settings.data_dir) / SECRET_FILE if settings.data_dir else None
     secret = signing_keys.load_or_create_secret(settings.data_dir) if file is not None and file.exists() else ""
     found = signing_keys.derive_bus_secret(settings, secret)
     return signing_keys.to_bus_key(found) if found else b""
@@ -158,7 +210,7 @@ def _signing_secret(settings: Config) -> str:
     """
     if settings.jwt_secret or settings.jwt_algorithm != "HS256":
         return ""
-    if not settings.data_dir or not (Path(settings.data_dir) / "jwt.secret").exists():
+    if not settings.data_dir or not (Path(settings.data_dir) / SECRET_FILE).exists():
         advice = "give the server's jwt_secret, --data-dir, --settings-file, or --jwt-algorithm and --jwt-key-file"
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(settings.data_dir)
@@ -178,7 +230,7 @@ def credential_options(command: Command) -> Command:
         click.option(
             "--token-file", type=click.File(encoding="utf-8"), help="File that holds the token; - is standard input."
         ),
-        click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
+        click.option("--user", metavar="LOGIN", help="Sign a token for this user, with the server's key."),
         setting_options.options(*setting_options.ACCESS_SETTINGS),
     )):  # fmt: skip
         command = decorate(command)
@@ -190,9 +242,9 @@ def open_client(given: Mapping[str, Any], scopes: frozenset[str]) -> Client:
 
     Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
     """
-    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
     if sum(bool(given[name]) for name in ("token", "token_file", "user")) != 1:
         raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
+    settings = find_server(config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS}), given["url"])
     token: str | Callable[[], str]
     if given["user"]:
         token = asyncio.run(_make_signer(settings, given["user"], scopes))

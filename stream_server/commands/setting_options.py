@@ -19,7 +19,8 @@ ACCESS_SETTINGS = tuple(
 """Settings by which a command finds the Redis and the key of a running server."""
 
 URL_OPTION = click.option(
-    "--url", help="URL of the server; default: the one on --data-dir, else http://127.0.0.1:8000."
+    "--url",
+    help="URL of the server; default: the one on --data-dir, else the one that runs here, else http://127.0.0.1:8000.",
 )
 
 

@@ -59,7 +59,8 @@ def token(*, login: str, scope: str, ttl: str, create: bool, as_json: bool, **fl
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--ttl'") from None
     scopes = parse_scopes(scope)
-    signed = asyncio.run(_sign_token(config.load(flags), login, scopes, seconds, create=create))
+    settings = server_access.find_server(config.load(flags))
+    signed = asyncio.run(_sign_token(settings, login, scopes, seconds, create=create))
     result = {"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds}
     finish(result, signed, as_json=as_json)
 
@@ -100,7 +101,8 @@ def sign_in(*, login: str, scope: str, create: bool, url: str | None, as_json: b
 
     The session has the scopes that --scope names, also after it was refreshed. It ends like any other session.
     """
-    settings, scopes = config.load(flags), parse_scopes(scope)
+    scopes = parse_scopes(scope)
+    settings = server_access.find_server(config.load(flags))
     address = server_access.server_address(url, settings).rstrip("/")
     link = asyncio.run(_make_link(settings, login, scopes, address, create=create))
     finish({"link": link, "user": login, "scopes": sorted(scopes)}, link, as_json=as_json)
@@ -128,7 +130,7 @@ Examples:
 @setting_options.options(*server_access.STORE_SETTINGS)
 def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
     """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
-    settings = server_access.with_server_redis(config.load(flags))
+    settings = server_access.with_server_redis(server_access.find_server(config.load(flags)))
     asyncio.run(_grant(settings, login, "" if remove else ADMIN_SCOPE))
     sentence = f"{login} is {'no longer ' if remove else ''}an administrator"
     finish({"user": login, "admin": not remove}, sentence, as_json=as_json)

@@ -57,7 +57,7 @@ def worker(*, as_json: bool, **flags: Any) -> None:
     Ctrl-C or SIGTERM stops the command. Another worker or the next start continues unfinished jobs.
     """
     output_thread.use_for_standard_output()
-    settings = server_access.with_server_redis(config.load(flags))
+    settings = server_access.with_server_redis(server_access.find_server(config.load(flags)))
     done = asyncio.run(run_worker(settings, OutputConsole(stderr=as_json)))
     finish(done, as_json=as_json)
 
@@ -128,7 +128,7 @@ hour. With --redis, give this command the --timeline-max and --fanout-batch-size
 @JSON_OPTION
 def repair(*, dry_run: bool, as_json: bool, **flags: Any) -> None:
     """Find and repair wrong counters and timelines, remains of deleted data, failed jobs. Servers may keep running."""
-    settings = server_access.with_server_redis(config.load(flags))
+    settings = server_access.with_server_redis(server_access.find_server(config.load(flags)))
     found = asyncio.run(find_and_repair(settings, fix=not dry_run))
     kinds = Counter(finding.kind for finding in found)
     shown = [

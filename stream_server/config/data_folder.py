@@ -18,7 +18,10 @@ OTHERS_MAY_WRITE = 0o022
 OWN_FOLDER = "stream-server"
 """Name of the private folder inside a folder that is shared with others."""
 
-OWN_FILES = ("redis.version", "redis.lock", "appendonlydir", "jwt.secret", "bus.secret")
+SECRET_FILE = "jwt.secret"  # noqa: S105 - a name
+"""Name of the file with the key of HS256 tokens, if the server has made it."""
+
+OWN_FILES = ("redis.version", "redis.lock", "appendonlydir", SECRET_FILE, "bus.secret")
 """Files of a server's data folder. One of them shows that a folder is the data folder already."""
 
 

@@ -8,8 +8,9 @@
 //
 // A stream goes on by itself: it reconnects with back-off, continues after its last cursor, drops what it had, and tells
 // of gaps. It ends with an error if the address has never answered; a server that answered once is tried for ever. Tokens
-// are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: give implementations as
-// options, such as `{ WebSocket }` of the package `ws`. What is marked @internal is not in the types of the npm package.
+// are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: without both, a stream is
+// read by `fetch`, unless you give one as an option, such as `{ WebSocket }` of the package `ws`. What is marked @internal
+// is not in the types of the npm package.
 
 /** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState } from "./types.d.ts" */
 
@@ -446,13 +447,14 @@ export class Stream {
   open(mine, ticket) {
     const { WebSocket: Socket = globalThis.WebSocket, EventSource: Source = globalThis.EventSource } = this.client.options;
     const mayUseSocket = this.options.transport !== "events" && Socket && (this.socketFailures < 2 || !Source);
-    if (!mayUseSocket && !Source) throw new ApiError(400, { code: "no_transport", message: "give a WebSocket or an EventSource as option" });
     this.sent = this.parameters;
     const since = this.cursor || undefined;
     const path = `${this.path}?${toQuery({ ...this.parameters, since, ticket })}`;
     const heard = (/** @type {string} */ data) => void (mine === this.attempt && this.hear(data));
     const lost = () => mine === this.attempt && this.lost();
-    this.transport = mayUseSocket ? openSocket(Socket, this.absolute(path), heard, lost) : openSource(Source, this.absolute(path), heard, lost);
+    if (mayUseSocket) this.transport = openSocket(Socket, this.absolute(path), heard, lost);
+    else if (Source) this.transport = openSource(Source, this.absolute(path), heard, lost);
+    else this.transport = openLines((init) => this.client.ask(path, init), heard, lost);
     this.watch();
   }
 
@@ -687,4 +689,23 @@ function openSource(Source, url, heard, lost) {
     lost();
   };
   return { close: () => source.close() };
+}
+
+/** A stream of lines, where there is neither class. What refuses it is asked by `lost`. @param {(init: RequestInit) => Promise<Response>} ask @param {(data: string) => void} heard @param {() => void} lost */
+function openLines(ask, heard, lost) {
+  const controller = new AbortController();
+  const read = async () => {
+    const { ok, body } = await ask({ headers: { Accept: "application/x-ndjson" }, signal: controller.signal });
+    const [reader, decoder] = [ok && body?.getReader(), new TextDecoder()];
+    for (let waiting = ""; reader; ) {
+      const { done, value } = await reader.read();
+      const lines = (waiting + decoder.decode(value, { stream: true })).split("\n");
+      waiting = lines.pop() ?? "";
+      if (waiting.length > MAX_MESSAGE_BYTES) lines.push(waiting); // it is refused
+      for (const line of lines) if (line) heard(line);
+      if (done) return;
+    }
+  };
+  read().then(lost, lost);
+  return { close: () => controller.abort() };
 }

@@ -1,17 +1,15 @@
 """Runs ``stream-server cluster demo``: six Redis nodes, two servers and nginx, with the content of ``serve --demo``.
 
 The nodes are three primaries, each with a replica, as docs/cluster.md lays them out. All of it is on the loopback, in a
-temporary folder, and ends with the demo. The servers share one random key of tokens.
+temporary folder, and ends with the demo. The servers share a data folder, and so the key of tokens.
 """
 
 import asyncio
 import os
 import random
-import secrets
 import shutil
 import signal
 import socket
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
@@ -251,7 +249,7 @@ def _settings(folder: Path, redis_url: str) -> Config:
     file = folder / "server.toml"
     rows = {
         "redis": redis_url,
-        "jwt_secret": secrets.token_hex(32),
+        "data_dir": str(folder / "data"),
         "trusted_proxies": HOST,
         "forwarded_header": "X-Forwarded-For",
     }
@@ -321,7 +319,7 @@ async def _accepts(port: int) -> bool:
 def _guide(address: str, servers: list[int], names: list[str], core_pid: int) -> str:
     """Return what runs where, and how to see the cluster recover."""
     count = len(SLOTS)
-    program = sys.argv[0] if Path(sys.argv[0]).name == "stream-server" else "stream-server"
+    program = walkthrough.program_name()
     lines = [
         f"stream-server listening on {address}",
         f"  servers    {', '.join(f'http://{HOST}:{port}' for port in servers)}",

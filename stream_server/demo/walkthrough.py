@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from itertools import count, cycle, islice
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
@@ -268,7 +269,13 @@ def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
     ]
     setup = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
     commands = [f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines]
-    return _render_guide(world.login, [*setup, *commands, _post_command(base_url)])
+    tail = f"{f'{program_name()} tail --user {world.login} --track coffee':<52} # in colours, needs no token"
+    return _render_guide(world.login, [*setup, *commands, _post_command(base_url), tail])
+
+
+def program_name() -> str:
+    """Return the command ``stream-server`` as it was called, such as with the path of a virtual environment."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "stream-server" else "stream-server"
 
 
 _CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
@@ -291,7 +298,7 @@ def _render_guide(login: str, lines: list[str]) -> str:
     you = f'You are "{login}" with the password "{PASSWORD}".'
     heading = f"{you} Paste the first two lines, then any of the others (Ctrl-C ends a stream):"
     with page.capture() as captured:
-        page.print(Text(f"\n{heading}\n", style="bold"))
+        page.print(Text(f"{heading}\n", style="bold"))
         for line in lines:
             command, sign, what = line.partition(" # ")
             page.print(Text.assemble(command, (sign + what, "green")))

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from stream_server.config.data_folder import OTHERS
+
 PREFIX = "stream-server-run-"
 
 SYSTEM_FOLDER = "/tmp"  # noqa: S108 - for paths that are too long elsewhere; the folder in it is private
@@ -23,13 +25,15 @@ MAX_SOCKET_PATH_BYTES = 100
 class PrivateFolder:
     """A new temporary folder, its ``path``, for unix sockets with names of at most ``name_bytes`` bytes.
 
+    Without sockets (0) it is in the machine's folder for temporary files, however long that path is.
+
     Raises OSError if the machine's folder for temporary files cannot be used.
     """
 
     def __init__(self, name_bytes: int = 0) -> None:
         parent = tempfile.gettempdir()
         length = len(os.fsencode(parent)) + len(PREFIX) + len("/12345678/") + name_bytes
-        if length > MAX_SOCKET_PATH_BYTES:
+        if name_bytes and length > MAX_SOCKET_PATH_BYTES:
             parent = SYSTEM_FOLDER
         _remove_leftovers(Path(parent))
         self.path, self._lock = _make_locked(parent)
@@ -55,7 +59,7 @@ def _make_locked(parent: str) -> tuple[Path, int]:
 
 def _remove_leftovers(parent: Path) -> None:
     """Remove the folders in ``parent`` that belong to this user and whose processes have ended."""
-    for path in _own_folders(parent):
+    for path in own_folders(parent):
         with suppress(OSError):
             lock = _lock(path)
             if lock is not None:
@@ -63,12 +67,14 @@ def _remove_leftovers(parent: Path) -> None:
                 os.close(lock)
 
 
-def _own_folders(parent: Path) -> Iterator[Path]:
+def own_folders(parent: Path) -> Iterator[Path]:
+    """Yield the private folders in ``parent`` that belong to this user and that nobody else can open."""
     with suppress(OSError), os.scandir(parent) as entries:  # a folder for temporary files need not be readable
         for entry in entries:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
                 with suppress(FileNotFoundError):  # another server has just removed it
-                    if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                    about = entry.stat(follow_symlinks=False)
+                    if about.st_uid == os.geteuid() and not about.st_mode & OTHERS:
                         yield Path(entry.path)
 
 

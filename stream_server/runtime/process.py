@@ -165,6 +165,7 @@ async def _run_first_process(
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     installed_registry()
     secret = signing_keys.signing_secret(config)
+    made_secret = "" if config.jwt_secret or config.data_dir else secret
     authority = tokens.TokenAuthority(config, secret)
     if with_demo and not authority.can_issue:
         raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
@@ -176,7 +177,7 @@ async def _run_first_process(
     )
     async with _embedded_redis(config, print_text) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
-        with run_file.kept_run_file(config, is_needed=embedded is not None):
+        with run_file.kept_run_file(config, is_needed=embedded is not None, made_secret=made_secret):
             is_temporary = embedded is not None and not config.data_dir
             announce = partial(
                 _announce_address, config, is_temporary=is_temporary, with_demo=with_demo, print_text=print_text

@@ -16,6 +16,8 @@ TOKENS_LATE = (
     "compare the clock of this machine with that of the issuer"
 )
 
+CLOCKS_DIFFER = "the clocks of Redis and this machine differ by %.1f s: run NTP on both"
+
 
 class ClockCheck:
     """Collects the signs that the clock of this machine is wrong. The log has a line when a sign appears.
@@ -51,7 +53,7 @@ class ClockCheck:
         skew = max(started - theirs, theirs - ended, 0.0)
         had_skew, self._skew = bool(self._skew), ""
         if skew > MAX_SKEW_SECONDS:
-            self._skew = f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both"
+            self._skew = CLOCKS_DIFFER % skew
             if not had_skew:
-                logger.warning(self._skew)
+                logger.warning(CLOCKS_DIFFER, skew)
         return self._skew

@@ -19,7 +19,7 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from stream_server.config.data_folder import make_private
+from stream_server.config.data_folder import SECRET_FILE, make_private
 from stream_server.config.plain_text import read_clean
 from stream_server.config.settings import Config, InvalidSetting
 
@@ -51,7 +51,7 @@ def signing_secret(config: Config) -> str:
     return config.jwt_secret or load_or_create_secret(config.data_dir)
 
 
-def load_or_create_secret(data_dir: str, file: str = "jwt.secret") -> str:
+def load_or_create_secret(data_dir: str, file: str = SECRET_FILE) -> str:
     """Return the key in ``file`` of the data folder; create the file with a random key if it is missing.
 
     If ``data_dir`` is empty, return a new random key. Raises :class:`InvalidSetting` if other users can read the file,

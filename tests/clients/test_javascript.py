@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 from asyncio.subprocess import PIPE
@@ -17,6 +18,7 @@ from stream_server.client import Client, Event, LogIn
 from stream_server.client.sync import Client as BlockingClient
 from tests.clients import npm
 from tests.clients.venvs import environment
+from tests.command_line import clean_environment, running
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server, restartable
 from tests.made_once import once, shared_folder
@@ -29,7 +31,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
 
 UNIT_SECONDS = 200
 
-UNIT_TESTS = 45
+UNIT_TESTS = 46
 
 SHORT_TOKENS = ("--token-ttl-seconds", "8", "--heartbeat-seconds", "0.2")
 
@@ -112,6 +114,40 @@ async def test_it_misses_and_repeats_nothing(installed: Path, own: Server) -> No
             events = [name for one in program.said for name in one if name.startswith("event_")]
             assert events == ["event_cake_twice", "event_scone_first", "event_tea_last"]
             assert await program.end() == 0
+
+
+async def test_the_first_example_of_the_readme_runs_in_each_node(installed: Path, own: Server, tmp_path: Path) -> None:
+    """As a person pastes it, without an option of Node or another package: Node 20 has neither class of browsers."""
+    readme = (npm.PACKAGE / "README.md").read_text(encoding="utf-8")
+    example = re.findall(r"```js\n(.*?)```", readme, re.DOTALL)[0].replace("http://127.0.0.1:8000", own.address)
+    (installed / "example.mjs").write_text(example.replace("demo-demo", PASSWORD), encoding="utf-8")
+    nodes = npm.all_nodes()
+    assert min(node.version for node in nodes) == npm.MIN_NODE
+    async with Api(own) as api, AsyncExitStack() as stack:
+        ada = (await api.sign_up("ada"))["id"]
+        await api.post(ada, "a coffee before")
+        shown = [
+            stack.enter_context(
+                running(node.program, installed / "example.mjs", folder=tmp_path / node.program.replace("/", "_"),
+                        env=clean_environment(), cwd=installed)
+            )
+            for node in nodes
+        ]  # fmt: skip
+
+        async def all_show(word: str) -> None:
+            await eventually(lambda: all(f"coffee {word}" in each.out for each in shown), what=word)
+
+        await all_show("before")
+        await api.post(ada, "a coffee then")
+        await all_show("then")
+        own.kill()
+        own.start()
+        async with Api(own) as later:
+            await later.post(ada, "a coffee again")
+            await all_show("again")
+        for each in shown:
+            assert re.findall(r"coffee (\w+)", each.out) == ["before", "then", "again"]
+            assert "lost:" not in each.out
 
 
 @asynccontextmanager

@@ -38,6 +38,7 @@ from stream_server.web.http.app_keys import (
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
+from stream_server.web.http.moved_pages import find_page, redirect
 from stream_server.web.http.opening import OpeningState
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
@@ -49,7 +50,7 @@ from stream_server.web.http.responses import (
     http_exception_to_api_error,
     read_request_id,
 )
-from stream_server.web.limits.rate_limits import ANONYMOUS
+from stream_server.web.limits.rate_limits import ANONYMOUS, FILES
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 from stream_server.wire.errors import STATUS_BY_CODE
@@ -61,7 +62,7 @@ CLIENT_LEFT = 499
 
 
 async def _refuse(request: web.Request) -> web.StreamResponse:
-    """Raise the refusal of a request that no route serves: NotFound, or aiohttp's for an unknown path or method.
+    """Redirect a request that no route serves, if it means a page. Else raise the refusal of an unknown path or method.
 
     A target with a ``#`` gets BadRequest. It must not have one (RFC 9112 section 3.2), and libraries drop what follows.
     """
@@ -70,6 +71,12 @@ async def _refuse(request: web.Request) -> web.StreamResponse:
     methods = request.app[FIXED_PATHS].get(request.path)
     if methods is not None and request.method not in methods:
         raise web.HTTPMethodNotAllowed(request.method, methods)
+    page = None if methods else find_page(request)
+    if page is not None:
+        await request.app[LIMITS].use(request, FILES)
+        return redirect(request, page)
+    if request.path.endswith("/"):
+        raise NotFound("no path of this server ends with a slash")
     raise request.match_info.http_exception or NotFound(f"this path does not serve {request.method}")
 
 

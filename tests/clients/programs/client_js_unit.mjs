@@ -218,6 +218,42 @@ test("after two sockets that could not be opened, an EventSource is tried", asyn
   stream.close();
 });
 
+test("without a WebSocket and an EventSource, the lines of a fetch are read, wherever they are cut", async () => {
+  const bytes = new TextEncoder().encode(
+    [{ kind: "hello", cursor: "c", connection: "x" }, { kind: "post", cursor: "d", status: { message: "tea 🍵" } }]
+      .map((one) => JSON.stringify({ at: NOW(), ...one }) + "\n").join("\n"),
+  );
+  const opened = [];
+  const answer = ({ headers, signal }) => {
+    let feed;
+    const body = new ReadableStream({ start: (controller) => (feed = controller) });
+    opened.push({ feed, signal, headers });
+    signal.addEventListener("abort", () => feed.error(signal.reason));
+    return new Response(body);
+  };
+  const without = { WebSocket: null, EventSource: null };
+  const { asked, stream, heard, states } = streaming({ "GET /v1/stream": answer }, without);
+  await until(() => opened.length === 1);
+  assert.equal(opened[0].headers.Accept, "application/x-ndjson");
+  for (const byte of bytes) opened[0].feed.enqueue(new Uint8Array([byte]));
+  await until(() => heard.length === 2);
+  assert.equal(heard[1].status.message, "tea 🍵");
+  opened[0].feed.close(); // the server has gone
+  await until(() => stream.state.name === "waiting");
+  stream.retryNow();
+  await until(() => opened.length === 2);
+  stream.update({ track: "cake" }); // before `hello`: it opens again when it is there
+  opened[1].feed.enqueue(new Uint8Array(16 * 2 ** 20 + 1).fill(120));
+  await until(() => stream.state.error?.code === "too_large");
+  assert.equal(opened[1].signal.aborted, true);
+  stream.close();
+  assert.equal(states.at(-1), "closed");
+  const refused = streaming({ "GET /v1/stream": () => [400, { error: { code: "invalid_parameter", message: "no" } }] }, without);
+  await until(() => refused.stream.state.name === "refused");
+  assert.equal(refused.stream.state.error.code, "invalid_parameter");
+  assert.ok(asked.length > 3);
+});
+
 test("other filters and a new token go up the open socket", async () => {
   const store = memoryStore();
   store.save({ token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() + 8e6 });

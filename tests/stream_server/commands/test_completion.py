@@ -1,5 +1,6 @@
 """Completion by the shell."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -58,10 +59,12 @@ def test_values_of_settings_are_completed() -> None:
 
 
 def test_folders_of_running_servers_come_first(tmp_path: Path) -> None:
-    for name, is_server in (("data", True), ("da[x]", True), ("day", False)):
+    """The run file of a killed server stays, without the lock."""
+    running = {"redis": "", "url": ""}
+    for name, note in (("data", running), ("da[x]", running), ("dark", running | {"locked": True}), ("day", None)):
         (tmp_path / name).mkdir()
-        if is_server:
-            (tmp_path / name / "server.json").write_text("{}")
+        if note is not None:
+            (tmp_path / name / "server.json").write_text(json.dumps(note))
     found = complete("token", "--data-dir", incomplete=f"{tmp_path}/da")
     assert found == [(f"{tmp_path}/da[x]", "plain"), (f"{tmp_path}/data", "plain")]
     assert complete("token", "--data-dir", incomplete=f"{tmp_path}/da[") == [(f"{tmp_path}/da[x]", "plain")]

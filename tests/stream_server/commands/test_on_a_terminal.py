@@ -102,3 +102,16 @@ def test_stats_looks_again_until_ctrl_c(server: Server) -> None:
         assert shown.interrupt() == 130
     assert "Traceback" not in shown.text
     assert "redis" in shown.text
+
+
+def test_a_server_that_nobody_named_is_told_to_a_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that takes the output hears nothing of it."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # no other server is found there
+    with Server(tmp_path / "own") as own:
+        assert run("token", "--user", "ada", "--create", env=environment()).err == ""
+        with screen(*COMMAND, "tail", "--user", "ada", "--track", "x") as shown:
+            shown.until(lambda text: f"server: {own.address} (process " in text)
+        with screen(*COMMAND, "tail", "--user", "ada", "--track", "x", "--data-dir", str(own.data)) as named:
+            named.until(lambda text: "0 events" in text or "connected" in text)
+        assert "server: " not in named.text

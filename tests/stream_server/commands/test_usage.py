@@ -25,6 +25,12 @@ from tests.redis_process import RedisProcess, newest
 TOKEN = ("--token", "a.b.c")
 
 
+@pytest.fixture(autouse=True)
+def _no_server_here(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that are given no server find none of those that other tests have started."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("empty")))
+
+
 def test_help_names_commands_examples_and_exit_codes() -> None:
     outcome = run("--help")
     assert (outcome.code, outcome.err) == (0, "")

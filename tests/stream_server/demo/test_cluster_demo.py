@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from stream_server.demo.cluster_demo import find_nginx
-from tests.command_line import COMMAND, Running, clean_environment, running
+from tests.command_line import COMMAND, Running, clean_environment, run, running
 from tests.end_to_end.consumer import Consumer
 from tests.waiting import eventually
 
@@ -65,6 +65,8 @@ async def test_a_post_through_nginx_is_heard_at_both_servers_and_ctrl_c_ends_all
             async with session.post(f"{front}/v1/statuses", json={"message": "a #cluster"}) as answer:
                 assert answer.status == 201, await answer.text()
                 made = (await answer.json())["id"]
+            found = await asyncio.to_thread(run, "token", "--user", "ada", env=environment)
+            assert (found.code, found.out.count("."), found.err) == (0, 2, "")  # both servers count as one
             for stream in streams:
                 await stream.until(lambda c: ("post", made) in c.received)
                 await stream.close()

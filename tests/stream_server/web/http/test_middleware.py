@@ -12,8 +12,9 @@ from stream_server.build import full_version
 from stream_server.web import routes
 from stream_server.web.http import app_keys
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN
+from tests.end_to_end.test_errors_page import INTERNAL, ROWS, told
 from tests.stream_server import tokens
-from tests.stream_server.web.world import World
+from tests.stream_server.web.world import World, replace_handler
 
 OPEN_ROUTES = {
     "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "POST /v1/users",
@@ -54,6 +55,15 @@ async def test_an_undeclared_route_is_closed(app: web.Application, world: World)
         stranger = await world.call(method, "/healthz", headers=headers)
         known = await world.call(method, "/healthz", ann, scope=every_scope, headers=headers)
         assert (stranger.status, known.status) == (401, 403)
+
+
+async def test_a_fault_is_answered_as_the_page_of_errors_says(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: web.Request) -> web.StreamResponse:
+        raise ZeroDivisionError
+
+    ann, row = await world.user("ann"), ROWS[INTERNAL]
+    replace_handler(monkeypatch, row.path, fail)
+    assert told(await world.call(row.method, row.path, ann)) == row.answer
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])

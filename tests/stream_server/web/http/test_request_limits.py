@@ -204,6 +204,11 @@ async def test_files_are_counted_by_address(world: World, path: str) -> None:
     assert found == [200, 304, 304, 429]
 
 
+async def test_an_address_that_leads_to_a_page_is_counted_as_a_file(world: World) -> None:
+    found = [(await world.call("GET", "/docs/", allow_redirects=False)).status for _ in range(4)]
+    assert found == [302, 302, 302, 429]
+
+
 async def test_a_refused_scope_is_counted_by_user(world: World) -> None:
     ann = await world.user("ann")
     found = [(await world.call("GET", "/v1/users/me", ann, scope="stream")).status for _ in range(41)]
