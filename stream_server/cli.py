@@ -66,6 +66,7 @@ Examples:
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.
 The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
+The documentation: the link Guide on the page /docs of a running server.
 """
 
 

@@ -144,7 +144,8 @@ _QUALITY = re.compile(r"q=([01](?:\.[0-9]{0,3})?)")
 def load_pages(package: Traversable) -> dict[str, StaticFile]:
     """Return the files of the console and of the documentation by their URL path, from the installed ``package``.
 
-    `make site` puts the documentation there. Raises ValueError if a file or one of the console's pages is unusable.
+    A wheel has the documentation. In a checkout `make site` puts it there. Raises ValueError if a file or one of the
+    console's pages is unusable.
     """
     files = load_files(package / "console", "/console/", PAGE_POLICY)
     missing = {CONSOLE_PAGE, DOCS_PAGE} - files.keys()
