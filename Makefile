@@ -41,14 +41,16 @@ bench: env ## measure, and print what was measured
 	@$(VENV)/python -m bench $(ARGS)
 
 site: ## make the documentation a site, which the server then shows below /docs; ARGS=FOLDER puts it elsewhere
-	@$(PYTHON) .ci/docs_site.py $(ARGS)
+	@$(PYTHON) .ci/docs_site.py $(if $(filter dist,$(MAKECMDGOALS)),,$(ARGS))
 
-dist: env ## build the source distribution and, from it, the wheel; PURE_PYTHON=1 leaves the loop in C out
-	@umask 022 && export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)} && \
+# The time of all files is that of the commit. An archive of a commit has no .git, and that time for its files.
+dist: env site ## build the source distribution and, from it, the wheel; PURE_PYTHON=1 leaves the loop in C out
+	@umask 022 && export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$( \
+		[ -e .git ] && git log -1 --format=%ct || $(VENV)/python -c 'import os; print(int(os.stat("setup.py").st_mtime))')} && \
 	$(VENV)/uv build --quiet --offline --no-build-isolation --python $(VENV)/python --out-dir dist $(ARGS) && \
 	for wheel in dist/*-linux_*.whl; do \
 		[ ! -e "$$wheel" ] || { PATH=$(VENV):$$PATH auditwheel repair --wheel-dir dist "$$wheel" && rm "$$wheel"; } || \
-			{ echo "without a C compiler, set PURE_PYTHON=1" >&2; exit 1; }; \
+			{ echo "the loop in C was not built: PURE_PYTHON=1 leaves it out" >&2; exit 1; }; \
 	done
 
 lock: ## write the lock files anew from pyproject.toml; ARGS=--upgrade moves to the newest

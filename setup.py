@@ -1,14 +1,18 @@
 """What pyproject.toml cannot say of the loop in C, of the source distribution and of its description.
 
 The loop in C over a group's clients is left out without a compiler. One build serves Python 3.11 and later (the
-limited API). ``PURE_PYTHON=1`` leaves it out, for a wheel of any platform. A source distribution has the same bytes
-wherever and whenever it is built. If ``REPOSITORY`` is the web address of the repository, the links of the description
-lead to its tag of this version, because relative ones lead nowhere on the page of a package index.
+limited API). ``PURE_PYTHON=1`` leaves it out, too. A wheel without it is one of any platform.
+
+A source distribution has the same bytes wherever and whenever it is built. If ``REPOSITORY`` is the web address of the
+repository, the links of the description lead to its tag of this version, because relative ones lead nowhere on the page
+of a package index.
 """
 
 import gzip
 import os
 import re
+import shutil
+import sysconfig
 import tarfile
 import time
 import tomllib
@@ -53,6 +57,12 @@ class Sdist(sdist):
         return str(path)
 
 
+def can_compile() -> bool:
+    """Return whether there are a C compiler and Python's headers."""
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
+    return shutil.which(compiler) is not None and Path(sysconfig.get_paths()["include"], "Python.h").exists()
+
+
 def description() -> str:
     """Return the README. With ``REPOSITORY``, its relative links are absolute."""
     text, repository = Path("README.md").read_text(encoding="utf-8"), os.environ.get("REPOSITORY")
@@ -70,6 +80,6 @@ setup(
     long_description=description(),
     long_description_content_type="text/markdown",
     cmdclass={"sdist": Sdist},
-    ext_modules=[] if os.environ.get("PURE_PYTHON") else [LOOP],
+    ext_modules=[LOOP] if can_compile() and not os.environ.get("PURE_PYTHON") else [],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -25,7 +25,10 @@ project = "stream-server"
 version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/**.md", "bench/*.md", "clients/**.md", "deploy/*.md", "examples/**.md"]
+# A package has these pages, so a file that lies about in the first folder is none of them.
+include_patterns = [
+    "README.md", "CHANGELOG.md", "docs/**.md", "bench/*.md", "clients/**.md", "deploy/*.md", "examples/**.md"
+]  # fmt: skip
 exclude_patterns = [".*", "**/node_modules", "build", "stream_server"]
 myst_heading_anchors = 4
 smartquotes = False  # a text such as --flag stays as it is

@@ -10,7 +10,7 @@ ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 ENDED_BY_SIGINT = 128 + signal.SIGINT
 """The exit codes that shells and supervisors know."""
 
-MISSING_SERVER = 'stream-server: the commands need the libraries of the server: pip install "stream-server[server]"'
+MISSING_SERVER = 'stream-server: commands need the libraries of the server: pip install "social-stream-server[server]"'
 
 
 FOREIGN_FILTERS = (

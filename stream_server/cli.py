@@ -70,6 +70,7 @@ A command takes the server that you run on this machine. If several run, --data-
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.
 The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
+The documentation: the link Guide on the page /docs of a running server.
 """
 
 

@@ -25,7 +25,7 @@ class StreamServer(lineup.StreamServer, Peer):
 
     def version(self) -> str:
         commit = said("git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD").strip()
-        return f"{version('stream-server')} ({commit})" if " " not in commit else version("stream-server")
+        return f"{version('social-stream-server')} ({commit})" if " " not in commit else version("stream-server")
 
 
 class QueueServer(lineup.QueueServer, Peer):

@@ -19,7 +19,7 @@ from stream_server.config.data_folder import OTHERS_MAY_WRITE
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.hub.group import leave_to_python, send_to_each
 from stream_server.monitoring import tracing
-from stream_server.runtime import embedded_redis, listening
+from stream_server.runtime import listening, redis_folder
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.security import signing_keys
 from stream_server.security.signing_keys import load_or_create_secret
@@ -142,15 +142,15 @@ def _check_folder(folder: Path, *, has_redis: bool, is_served: bool) -> list[Che
 
 
 def _check_redis_files(folder: Path, *, is_served: bool) -> list[CheckResult]:
-    closed = [path for path in embedded_redis.redis_files(folder) if not _may_use(path)]
+    closed = [path for path in redis_folder.redis_files(folder) if not _may_use(path)]
     if closed:
         return [broken(f"{path} cannot be read and written{_owner(path)}") for path in closed]
     found = []
-    holder = None if is_served else _lock_holder(folder / embedded_redis.LOCK_FILE)
+    holder = None if is_served else _lock_holder(folder / redis_folder.LOCK_FILE)
     if holder is not None:
         found.append(broken(f"the data folder {folder} is in use by another server (its Redis is process {holder})"))
     try:
-        fault = embedded_redis.start_fault(folder, find_redis_binary(folder=folder).engine)
+        fault = redis_folder.start_fault(folder, find_redis_binary(folder=folder).engine)
     except EmbeddedRedisError:
         return found  # another check reports that there is no Redis
     return [*found, broken(fault)] if fault else found

@@ -70,7 +70,7 @@ MAX_GROUP_ROWS = 20_000
 MAX_GROUP_BYTES = 16 * 2**20
 """Rows, and bytes of their JSON, that wait in memory until they become a row group of a Parquet file."""
 
-MISSING_EXTRA = 'Parquet and zstd need the extra `export`: pip install "stream-server[server,export]"'
+MISSING_EXTRA = 'Parquet and zstd need the extra `export`: pip install "social-stream-server[server,export]"'
 
 
 class ExportFile(ABC):

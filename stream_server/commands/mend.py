@@ -17,7 +17,8 @@ from stream_server.commands.output import JSON_OPTION, finish
 from stream_server.config import config
 from stream_server.runtime import append_only_file
 from stream_server.runtime.append_only_file import Damage
-from stream_server.runtime.embedded_redis import LOCK_FILE, EmbeddedRedis, EmbeddedRedisError, recorded_engine
+from stream_server.runtime.embedded_redis import EmbeddedRedis, EmbeddedRedisError
+from stream_server.runtime.redis_folder import LOCK_FILE, recorded_engine
 
 EPILOG = """
 \b

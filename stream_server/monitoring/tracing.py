@@ -183,7 +183,7 @@ EXPORTER_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 TRACES_PATH = "/v1/traces"
 
-MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "stream-server[telemetry]"'
+MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "social-stream-server[telemetry]"'
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":

@@ -10,6 +10,7 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``python_check``    tries known texts, because a Python with a faulty ``re`` would answer wrong in silence
 ``embedded_redis``  starts a private Redis for a server that has none, if nothing in its data folder forbids it
 ``append_only_file`` where the file of Redis is damaged after a power cut, and the cut of a damaged end
+``redis_folder``    the files of that Redis: what forbids a start on them, and a view that changes nothing of them
 ``memory``          how much memory the process may use, by its machine and its control groups
 ``private_folder``  temporary folders, which the next server removes if their process was killed
 ``child_processes`` processes that never outlive this one

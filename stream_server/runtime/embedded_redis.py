@@ -11,13 +11,15 @@ The data folder holds:
 - what Redis writes: ``appendonlydir/``;
 - ``redis.lock``, which the server locks and Redis inherits, so the lock is held as long as Redis runs. It has the id of
   the Redis process;
-- ``redis.version``: the program and version that wrote the data. Redis says nothing if it does not find its data,
-  and starts empty. It sees no part of its append-only file without the manifest, the list of the parts;
+- ``redis.version``: the program and version that wrote the data;
 - ``redis.log``.
 
 The socket, and without ``--data-dir`` the data, are in a private temporary folder (``private_folder``), because the
 path of a socket may have only about a hundred bytes. The server removes that folder when it stops, or else the watcher
 does. After ``kill -9`` of both, the next server on the machine does.
+
+A start first looks at the data, by a Redis that loads them from a view (``redis_folder``) and changes nothing. If this
+version of the server, or the program, cannot read them, the folder stays as it was: each byte, mode and time.
 
 Each start rewrites the append-only file before the server uses Redis. If a power failure cut the file within a write,
 Redis can load the file once. Without a rewrite, the start after that would lose an acknowledged entry.
@@ -26,24 +28,36 @@ Redis can load the file once. Without a rewrite, the start after that would lose
 import asyncio
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from stream_server.config.data_folder import make_private, write_private
-from stream_server.runtime.append_only_file import MANIFEST, PARTS_FOLDER, find_damage
+from stream_server.config.data_folder import make_private
 from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
 from stream_server.runtime.private_folder import PrivateFolder
+from stream_server.runtime.redis_folder import (
+    LOCK_FILE,
+    LOG_FILE,
+    end_fault,
+    has_data,
+    make_view,
+    record_engine,
+    recorded_engine,
+    start_fault,
+)
+from stream_server.store import keys
 from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
+from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 
 PROGRAMS = ("valkey-server", "redis-server")
 """Names of the programs that can be the embedded Redis."""
@@ -80,20 +94,39 @@ class Binary(NamedTuple):
 
 
 class EmbeddedRedis:
-    """A private Redis process that listens on the unix socket ``socket``. Create it with :meth:`start`."""
+    """A private Redis process that listens on the unix socket ``socket``. Create it with :meth:`start`.
 
-    def __init__(self, found: Binary, data_dir: Path | None) -> None:
+    Or create it with :meth:`checked`, and then :meth:`launch` it, to do something in between in the data folder.
+    """
+
+    def __init__(self, found: Binary, data_dir: Path | None, appendfsync: str, extra: Sequence[str]) -> None:
         self.binary, self.engine = found
         self._private = PrivateFolder(len(SOCKET))
         self.folder = (self._private.path / "data" if data_dir is None else data_dir).absolute()
         self.socket = self._private.path / SOCKET
         self.url = f"unix://{self.socket}"
+        self._options = [*_options(self.socket, appendfsync), *extra]
         self._children = ChildProcesses(self._private.path, signal.SIGKILL)
         self._redis: ChildProcess | None = None
-        self._log_from = 0
+        self._lock = -1
+        self._log, self._log_from = self.folder / LOG_FILE, 0
 
     @classmethod
-    async def start(
+    async def start(cls, data_dir: Path | None, **options: Any) -> Self:
+        """Start Redis, and return it when it has loaded its data and answers; raises :class:`EmbeddedRedisError`.
+
+        The arguments are those of :meth:`checked`.
+        """
+        embedded = await cls.checked(data_dir, **options)
+        try:
+            await embedded.launch()
+        except BaseException:  # also when cancelled: no process may be left
+            await embedded.stop()
+            raise
+        return embedded
+
+    @classmethod
+    async def checked(
         cls,
         data_dir: Path | None,
         *,
@@ -101,7 +134,9 @@ class EmbeddedRedis:
         extra: Sequence[str] = (),
         binary: Path | None = None,
     ) -> Self:
-        """Start Redis, and return it when it has loaded its data and answers; raises :class:`EmbeddedRedisError`.
+        """Return a Redis that does not run yet, for data that it can read; raises :class:`EmbeddedRedisError`.
+
+        Nothing in the data folder is changed. If a Redis has used it, it is locked from now on.
 
         Args:
             data_dir: Folder of the data; None uses a temporary folder, which :meth:`stop` deletes.
@@ -110,9 +145,9 @@ class EmbeddedRedis:
             binary: The program to run; None searches this machine.
         """
         found = await asyncio.to_thread(find_redis_binary, binary, data_dir)
-        embedded = cls(found, data_dir)
+        embedded = cls(found, data_dir, appendfsync, extra)
         try:
-            await embedded._launch([*_options(embedded, appendfsync), *extra])
+            await embedded._check()
         except BaseException:  # also when cancelled: no process may be left
             await embedded.stop()
             raise
@@ -121,6 +156,7 @@ class EmbeddedRedis:
     async def stop(self) -> None:
         """Stop Redis, unlock the data folder and delete the socket's temporary folder. A second call does nothing."""
         await self._children.stop(STOP_GRACE_SECONDS)
+        self._close_lock()
         self._private.remove()
 
     @property
@@ -138,32 +174,77 @@ class EmbeddedRedis:
         assert self._redis is not None
         return await asyncio.shield(self._redis.ended)
 
-    async def _launch(self, options: list[str]) -> None:
-        """Lock the data folder, start Redis, and wait until it is usable."""
-        log = self.folder / LOG_FILE
+    async def launch(self) -> None:
+        """Start Redis in the data folder, and wait until it is usable; raises :class:`EmbeddedRedisError`."""
         try:
             make_private(self.folder)
-            self._log_from = log.stat().st_size if log.exists() else 0
+            self._log_from = self._log.stat().st_size if self._log.exists() else 0
         except OSError as error:
             raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None
+        if self._lock < 0:
+            await self._take(os.O_RDWR | os.O_CREAT)
         with self._not_started():
-            lock = os.open(self.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            await self._take(lock)
-            fault = start_fault(self.folder, self.engine)
-            if fault:
-                raise EmbeddedRedisError(fault)
-            with self._not_started():
-                self._redis = self._children.start(log, self.binary, *options, inherited_fds=[lock])
-                os.ftruncate(lock, 0)
-                os.pwrite(lock, str(self._redis.pid).encode(), 0)
-        finally:
-            os.close(lock)
-        no_retry = Retry(NoBackoff(), 0)
-        async with Redis(unix_socket_path=str(self.socket), retry=no_retry, socket_timeout=5.0) as client:
+            options = ["--dir", str(self.folder), *self._options]
+            self._redis = self._children.start(self._log, self.binary, *options, inherited_fds=[self._lock])
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, str(self._redis.pid).encode(), 0)
+        self._close_lock()  # Redis holds it
+        async with self._client() as client:
             await self._until_answering(client, self._redis)
             await self._rewrite(client)
         record_engine(self.folder, self.engine)
+
+    async def _check(self) -> None:
+        """Raise EmbeddedRedisError if the data folder is in use, or this program or version cannot read its data."""
+        if not self.folder.is_dir():
+            return
+        if (self.folder / LOCK_FILE).exists():
+            await self._take(os.O_RDWR)
+        fault = start_fault(self.folder, self.engine)
+        if not fault and has_data(self.folder):
+            try:
+                fault = await self._look(is_torn=False)
+            except EmbeddedRedisError:
+                fault = await self._look_at_torn()
+        if fault:
+            raise EmbeddedRedisError(fault)
+
+    async def _look_at_torn(self) -> str:
+        """Do the same as :meth:`_look` with a torn end. If Redis cannot load the data either way, find the damage."""
+        try:
+            return await self._look(is_torn=True)
+        except EmbeddedRedisError:
+            if fault := await asyncio.to_thread(end_fault, self.folder, reads_all=True):
+                return fault
+            raise
+
+    async def _look(self, *, is_torn: bool) -> str:
+        """Let a Redis load the data, and end it. Return why this version cannot read them; empty if it can.
+
+        Raises EmbeddedRedisError if Redis cannot load them: also if their end is torn, unless ``is_torn``.
+        """
+        view, usual_log = self._private.path / "view", self._log
+        self._log = self._private.path / LOG_FILE
+        children = ChildProcesses(view, signal.SIGKILL)
+        try:
+            with self._not_started():
+                make_view(self.folder, view, is_torn=is_torn)
+                options = [*self._options, "--dir", str(view), "--auto-aof-rewrite-percentage", "0"]
+                options += ["--aof-load-truncated", "yes" if is_torn else "no"]
+                process = children.start(self._log, self.binary, *options)
+            async with self._client() as client:
+                await self._until_answering(client, process)
+                return form_fault(*await client.hmget(keys.META, *FORM_FIELDS))
+        except exceptions.RedisError as error:
+            raise EmbeddedRedisError(self.with_log(f"the data in {self.folder} were not read: {error}")) from None
+        finally:
+            await children.stop(0)
+            shutil.rmtree(view, ignore_errors=True)
+            self._log.unlink(missing_ok=True)
+            self._log = usual_log
+
+    def _client(self) -> Redis:
+        return Redis(unix_socket_path=str(self.socket), retry=Retry(NoBackoff(), 0), socket_timeout=5.0)
 
     @contextmanager
     def _not_started(self) -> Iterator[None]:
@@ -173,18 +254,25 @@ class EmbeddedRedis:
             reason = f"{error.strerror}: {error.filename or self.binary}"
             raise EmbeddedRedisError(f"{self.binary.name} was not started: {reason}") from None
 
-    async def _take(self, lock: int) -> None:
-        """Lock the data folder. Raises EmbeddedRedisError if another Redis holds it for :data:`LOCK_SECONDS`."""
+    async def _take(self, flags: int) -> None:
+        """Open and lock the file of the lock. Raises EmbeddedRedisError if another Redis holds it too long."""
+        with self._not_started():
+            self._lock = os.open(self.folder / LOCK_FILE, flags, 0o600)
         clock = asyncio.get_running_loop().time
         end = clock() + LOCK_SECONDS
         while True:
             try:
-                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if clock() > end:
-                    other = f"another server (its Redis is process {os.pread(lock, 64, 0).decode() or '?'})"
+                    other = f"another server (its Redis is process {os.pread(self._lock, 64, 0).decode() or '?'})"
                     raise EmbeddedRedisError(f"the data folder {self.folder} is in use by {other}") from None
             await asyncio.sleep(0.02)
+
+    def _close_lock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     async def _until_answering(self, client: Redis, process: ChildProcess) -> None:
         """Wait until Redis answers PING; raises :class:`EmbeddedRedisError` if Redis ends or is silent for too long."""
@@ -193,8 +281,6 @@ class EmbeddedRedis:
         while clock() < deadline:
             if process.ended.done():
                 code = process.ended.result()
-                if fault := await asyncio.to_thread(end_fault, self.folder, reads_all=True):
-                    raise EmbeddedRedisError(fault)
                 raise EmbeddedRedisError(self.with_log(f"{self.binary.name} ended at once with code {code}"))
             try:
                 await client.ping()
@@ -213,7 +299,11 @@ class EmbeddedRedis:
         Redis can load a file that a power failure cut, but only once: the next start would lose the writes since then.
         """
         try:
-            await client.bgrewriteaof()
+            try:
+                await client.bgrewriteaof()
+            except exceptions.ResponseError as error:
+                if "in progress" not in str(error):  # Redis has begun by itself, because the file was too long
+                    raise
             while True:
                 state = await client.info("persistence")
                 if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
@@ -227,7 +317,7 @@ class EmbeddedRedis:
     def with_log(self, sentence: str) -> str:
         """Return ``sentence`` and, below it, the last five lines that Redis has logged since this start."""
         try:
-            with (self.folder / LOG_FILE).open("rb") as log:
+            with self._log.open("rb") as log:
                 log.seek(self._log_from)
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
@@ -287,10 +377,10 @@ def _usable(paths: Iterable[Path]) -> Iterator[Binary]:
             yield Binary(path, engine)
 
 
-def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
+def _options(socket: Path, appendfsync: str) -> list[str]:
     """Return the arguments of the program: no TCP port, all data in the append-only file, no eviction."""
     return [
-        "--port", "0", "--unixsocket", str(embedded.socket), "--unixsocketperm", "700", "--dir", str(embedded.folder),
+        "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700",
         "--daemonize", "no", "--logfile", "", "--save", "", "--appendonly", "yes", "--appendfsync", appendfsync,
         "--maxmemory-policy", "noeviction",
         # The entities of a status are one long field. With room for it, compact hashes save a third of the memory.
@@ -298,77 +388,3 @@ def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
         # Redis disconnects a slow feed only far behind; the feed then reads on from the log.
         "--client-output-buffer-limit", "pubsub", "256mb", "64mb", "60",
     ]  # fmt: skip
-
-
-SINGLE_FILE = "appendonly.aof"
-"""The append-only file of Redis 6.2. Newer programs move it into :data:`PARTS_FOLDER` at their first start."""
-
-VERSION_FILE = "redis.version"
-LOCK_FILE = "redis.lock"
-LOG_FILE = "redis.log"
-
-EMPTY_BASE_BYTES = 200
-"""Greatest size of the first part of a Redis without data."""
-
-
-def start_fault(folder: Path, engine: Engine) -> str:
-    """Return why this program must not start on ``folder``, with the way out. Empty if it may.
-
-    The caller holds the lock of the folder. Raises OSError if the folder cannot be read.
-    """
-    written_by, parts = recorded_engine(folder), folder / PARTS_FOLDER
-    if written_by is not None and not engine.can_read(written_by):
-        return (
-            f"the data folder {folder} was written by {written_by}, and {engine} cannot read it: install {written_by} "
-            "or newer"
-        )
-    is_single = not parts.exists() and (folder / SINGLE_FILE).exists()
-    if is_single:
-        return ""
-    if (parts / MANIFEST).exists():
-        return end_fault(folder)
-    if written_by is None and all(map(_is_empty, parts.glob("appendonly.aof.*"))):
-        return ""  # the first start of a Redis may have been killed before it listed its parts
-    return (
-        f"the data folder {folder} has data but no {PARTS_FOLDER}/{MANIFEST}, so {engine.name} would start empty: "
-        "restore that file (docs/operations.md says how), or move the data away to begin without them"
-    )
-
-
-def end_fault(folder: Path, *, reads_all: bool = False) -> str:
-    """Return why Redis cannot load its append-only file in ``folder``, with the way out. Empty if it can.
-
-    Redis itself drops a command that is only cut. ``reads_all`` also finds a damage in the middle. Raises OSError if
-    the file cannot be read.
-    """
-    damage = find_damage(folder, reads_all=reads_all)
-    if damage is None or damage.is_cut:
-        return ""
-    way_out = "restore a backup" if damage.later else f"`stream-server mend --data-dir {folder}` cuts them off"
-    return f"{damage.describe()}: {way_out} (docs/operations.md, After a power cut)"
-
-
-def redis_files(folder: Path) -> list[Path]:
-    """Return the files and folders that a start opens, as far as they exist. Raises OSError if it cannot look."""
-    named = (folder / name for name in (LOCK_FILE, LOG_FILE, VERSION_FILE, SINGLE_FILE, PARTS_FOLDER))
-    return [path for path in (*named, *folder.glob(f"{PARTS_FOLDER}/*")) if path.exists()]
-
-
-def record_engine(folder: Path, engine: Engine) -> None:
-    """Write into ``redis.version`` which program has loaded the data, and writes them anew."""
-    write_private(folder / VERSION_FILE, f"{engine}\n".encode())
-
-
-def recorded_engine(folder: Path) -> Engine | None:
-    """Return the program in the file ``redis.version``; None if the file is missing or names none.
-
-    Raises OSError if the file cannot be read.
-    """
-    try:
-        return parse_engine((folder / VERSION_FILE).read_text(errors="replace"))
-    except FileNotFoundError:
-        return None
-
-
-def _is_empty(part: Path) -> bool:
-    return part.stat().st_size <= (EMPTY_BASE_BYTES if ".base." in part.name else 0)

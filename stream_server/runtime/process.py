@@ -159,24 +159,26 @@ async def _run_first_process(
 ) -> int:
     """Run the process that the person started: the only server process, or the supervisor. Return the exit code.
 
-    The function checks the filters, the signing key, the settings of traces and the port first, so that a fault of
-    these is found before Redis runs.
+    The function checks the filters, the settings of traces, the port and the data folder first, and then the signing
+    key, so that a fault of these is found before Redis runs. A data folder with data that this version cannot read
+    stays as it was, so the key that is made there comes after its check.
     """
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     installed_registry()
-    secret = signing_keys.signing_secret(config)
-    made_secret = "" if config.jwt_secret or config.data_dir else secret
-    authority = tokens.TokenAuthority(config, secret)
-    if with_demo and not authority.can_issue:
-        raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
     tracing.check_settings(config)
     several = config.workers > 1
     listeners = _reserve_or_listen(config, several=several)
-    config = replace(
-        config, port=listeners.port, jwt_secret=secret, bus_secret=signing_keys.derive_bus_secret(config, secret)
-    )
-    async with _embedded_redis(config, print_text) as embedded:
-        config = config if embedded is None else replace(config, redis=embedded.url)
+    async with _checked_redis(config, print_text) as embedded:
+        secret = signing_keys.signing_secret(config)
+        made_secret = "" if config.jwt_secret or config.data_dir else secret
+        authority = tokens.TokenAuthority(config, secret)
+        if with_demo and not authority.can_issue:
+            raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
+        bus_secret = signing_keys.derive_bus_secret(config, secret)
+        config = replace(config, port=listeners.port, jwt_secret=secret, bus_secret=bus_secret)
+        if embedded is not None:
+            await embedded.launch()
+            config = replace(config, redis=embedded.url)
         with run_file.kept_run_file(config, is_needed=embedded is not None, made_secret=made_secret):
             is_temporary = embedded is not None and not config.data_dir
             announce = partial(
@@ -248,8 +250,8 @@ async def _stop_without_redis(embedded: EmbeddedRedis | None, workers: superviso
 
 
 @asynccontextmanager
-async def _embedded_redis(config: Config, print_text: PrintText) -> AsyncIterator[EmbeddedRedis | None]:
-    """Start the embedded Redis, yield it and stop it after the block. Yield None if the settings give a Redis URL.
+async def _checked_redis(config: Config, print_text: PrintText) -> AsyncIterator[EmbeddedRedis | None]:
+    """Yield the embedded Redis, which does not run yet, and stop it after the block. Yield None if a URL names a Redis.
 
     Without a data folder, the data are deleted at the end, and the person hears so.
     """
@@ -258,12 +260,12 @@ async def _embedded_redis(config: Config, print_text: PrintText) -> AsyncIterato
         return
     max_bytes = config.redis_memory_bytes or total_memory_bytes() // 2
     folder = Path(config.data_dir) if config.data_dir else None
-    embedded = await EmbeddedRedis.start(folder, extra=("--maxmemory", str(max_bytes)))
+    embedded = await EmbeddedRedis.checked(folder, extra=("--maxmemory", str(max_bytes)))
     try:
         yield embedded
     finally:
         await embedded.stop()
-        if folder is None:
+        if folder is None and embedded.redis_pid:
             with suppress(OSError):  # the terminal may be gone
                 print_text(DATA_ARE_DELETED)
 

@@ -22,7 +22,8 @@ from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica_router import ReplicaRouter
-from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
+from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 from stream_server.store.social.circles import Groups, Lists
 from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
@@ -47,12 +48,6 @@ DEFAULT_SIZE_LIMITS = SizeLimits()
 
 CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
 NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
-
-
-OTHER_FORM_TEXT = (
-    "the data in this Redis was stored by another version of the server, in a form that this version does not read: "
-    "start with an empty Redis (another --redis or --data-dir), or run the version that stored it"
-)
 
 
 class UnusableRedis(RuntimeError):
@@ -188,10 +183,10 @@ class Store:
         return bytes(info)
 
     async def _check_stored_form(self) -> None:
-        """Raise `UnusableRedis` if the data has another form than this version reads. The first write stores it."""
-        ((ms, form),) = await self._redis.execute(("HMGET", keys.META, "ms", "form"))
-        if ms is not None and form != str(STORED_FORM).encode():
-            raise UnusableRedis(OTHER_FORM_TEXT)
+        """Raise `UnusableRedis` if the data has another form than this version reads."""
+        ((ms, form),) = await self._redis.execute(("HMGET", keys.META, *FORM_FIELDS))
+        if fault := form_fault(ms, form):
+            raise UnusableRedis(fault)
 
     async def _warn_about_eviction(self) -> None:
         try:

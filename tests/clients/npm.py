@@ -91,11 +91,16 @@ def download(folder: Path, *arguments: str) -> None:
 
 def npm(folder: Path, *arguments: object, variables: Mapping[str, str] | None = None) -> str:
     """Run npm in ``folder`` and return its output. Raises CalledProcessError if it fails."""
+    return run(folder, "npm", "--no-audit", "--no-fund", "--no-update-notifier", *arguments, variables=variables)
+
+
+def run(folder: Path, *command: object, variables: Mapping[str, str] | None = None) -> str:
+    """Run a program in ``folder`` with the settings of npm. Raises CalledProcessError if it fails."""
     kept = {name: value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
     env = {**environment(None), "HOME": str(Path.home()), **kept, **(variables or {})}
-    command = ["npm", "--no-audit", "--no-fund", "--no-update-notifier", *map(str, arguments)]
+    words = [*map(str, command)]
     return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=NPM_SECONDS, check=True
+        words, cwd=folder, env=env, capture_output=True, text=True, timeout=NPM_SECONDS, check=True
     ).stdout
 
 

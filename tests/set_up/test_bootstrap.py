@@ -162,8 +162,8 @@ def test_the_locks_have_all_dependencies_of_the_project() -> None:
     extras = project["optional-dependencies"]
     runtime = [*project["dependencies"], *extras["server-only"], *extras["server"][1:]]
     dev = [*extras["dev"][1:], *extras["export"], *extras["telemetry"]]
-    assert extras["server"][0] == "stream-server[server-only]"
-    assert extras["dev"][0] == "stream-server[server,export,telemetry]"
+    assert extras["server"][0] == "social-stream-server[server-only]"
+    assert extras["dev"][0] == "social-stream-server[server,export,telemetry]"
     locks = {"requirements.lock": runtime, "requirements-dev.lock": [*runtime, *dev], "requirements-site.lock": site}
     for name, wanted in locks.items():
         locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)

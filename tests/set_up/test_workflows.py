@@ -131,7 +131,8 @@ def test_each_local_step_works_in_a_fresh_clone(tmp_path: Path) -> None:
             done = run(step, clone)
             assert done.returncode == 0, f"{step}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     made = [path.name for kind in ("dist/*.tar.gz", "clients/javascript/*.tgz") for path in clone.glob(kind)]
-    assert made == [f"stream_server-{__version__}.tar.gz", f"stream-server-client-{__version__}.tgz"]
+    assert made == [f"social_stream_server-{__version__}.tar.gz", f"stream-server-client-{__version__}.tgz"]
     wheels = [path.name for path in clone.glob("dist/*.whl")]
     assert wheels
-    assert all(name.startswith(f"stream_server-{__version__}-") and "-linux_" not in name for name in wheels), wheels
+    ours = f"social_stream_server-{__version__}-"
+    assert all(name.startswith(ours) and "-linux_" not in name for name in wheels), wheels

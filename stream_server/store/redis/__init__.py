@@ -18,6 +18,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``timeout_budget``        limits how long one request waits for Redis in total, and has its trace
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
 ``lua_library``           makes the text of a script: the functions of the library that its call needs
+``stored_form``           the form of the stored data, and the refusal of another one
 ``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis
 ``shared_query``          one question to Sentinels or nodes for all callers, repeated regularly
 ``cluster_nodes``         parses what one node of a cluster reports

@@ -31,6 +31,7 @@ from stream_server.store.redis.refusals import (
     unavailable_error,
     write_error_to_api_error,
 )
+from stream_server.store.redis.stored_form import STORED_FORM
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
@@ -59,9 +60,6 @@ a second time at the new place. Redis refuses a call of which one key exists and
 """
 
 _REQUEST_KEY = keys.key_for("request", "")
-
-STORED_FORM = 3
-"""Number of the form in which this version stores data. A server refuses to start on data of another form."""
 
 REPEATED_REPLY = "repeated"
 """Stands in a script's reply in the place of the appended bytes, if Redis had made the write before."""

@@ -139,7 +139,8 @@ GUIDE_LINK = b'<a href="/docs/site/README.html">Guide</a>'
 def load_pages(package: Traversable) -> dict[str, StaticFile]:
     """Return the files of the console and of the documentation by their URL path, from the installed ``package``.
 
-    `make site` puts the documentation there. Raises ValueError if a file or one of the console's pages is unusable.
+    A wheel has the documentation. In a checkout `make site` puts it there. Raises ValueError if a file or one of the
+    console's pages is unusable.
     """
     files = load_files(package / "console", "/console/", PAGE_POLICY)
     missing = {CONSOLE_PAGE, DOCS_PAGE} - files.keys()

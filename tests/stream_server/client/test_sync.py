@@ -236,7 +236,7 @@ async def test_the_client_works_alone_and_inside_a_running_loop() -> None:
     assert err.decode() == ""
     lines = out.decode().splitlines()
     advice = lines.pop()
-    assert 'pip install "stream-server[server]" (' in advice
+    assert 'pip install "social-stream-server[server]" (' in advice
     assert advice.endswith(" is missing)")
     assert lines == [
         "posted hi", "event post 1", "event post 2", "interrupted", "posted hi", "event post 3", "refused 410",

@@ -145,7 +145,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_without_the_extra_one_sentence_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON lines need no extra."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(CommandFailure, match=r'pip install "stream-server\[server,export\]"'):
+    with pytest.raises(CommandFailure, match=r'pip install "social-stream-server\[server,export\]"'):
         open_export(tmp_path / "events.parquet").__enter__()
     with open_export(tmp_path / "events.ndjson.gz") as file:
         file.write([POST])

@@ -21,7 +21,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
 from stream_server.store.redis.protocol import make_position
-from stream_server.store.redis.scripts import STORED_FORM
+from stream_server.store.redis.stored_form import STORED_FORM
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE, eventually

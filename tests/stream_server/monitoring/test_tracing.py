@@ -167,7 +167,8 @@ def test_a_collector_without_a_url_is_refused_at_the_start(endpoint: str) -> Non
 async def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     config = load({}, {"STREAM_SERVER_OTLP_ENDPOINT": "http://127.0.0.1:4318"})
-    with pytest.raises(InvalidSetting, match=r'^otlp_endpoint needs .*: pip install "stream-server\[telemetry\]"$'):
+    advice = r'^otlp_endpoint needs .*: pip install "social-stream-server\[telemetry\]"$'
+    with pytest.raises(InvalidSetting, match=advice):
         start_export(config, World().hub, 1)
 
 

@@ -20,6 +20,7 @@ from stream_server.runtime.embedded_redis import (
     engine_of_binary,
     find_redis_binary,
 )
+from stream_server.runtime.redis_folder import LOCK_FILE
 from tests.processes import alive
 from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.stream_server.runtime.embedding import (
@@ -156,7 +157,7 @@ async def test_a_second_server_on_the_data_folder_is_refused(tmp_path: Path) -> 
 
 
 async def test_a_start_waits_for_the_redis_of_a_killed_server_to_end(tmp_path: Path) -> None:
-    lock = os.open(tmp_path / module.LOCK_FILE, os.O_RDWR | os.O_CREAT)
+    lock = os.open(tmp_path / LOCK_FILE, os.O_RDWR | os.O_CREAT)
     fcntl.flock(lock, fcntl.LOCK_EX)
     asyncio.get_running_loop().call_later(0.3, os.close, lock)
     async with started_redis(tmp_path) as embedded:
@@ -307,6 +308,16 @@ async def test_a_torn_append_only_file_costs_no_acknowledged_write(tmp_path: Pat
         await asyncio.wait_for(second.wait_exit(), PATIENCE)
     async with started_redis(tmp_path, binary=binary) as third:
         assert read_log(third.url) == ["a", "b", "c", "d"]
+
+
+async def test_a_rewrite_that_redis_begins_by_itself_is_no_fault(tmp_path: Path, binary: Path) -> None:
+    """Redis does so if its file had grown too long when it ended."""
+    async with started_redis(tmp_path, binary=binary) as first:
+        write(first.url, *"abcdefgh")
+    slow = ["--auto-aof-rewrite-min-size", "1", "--auto-aof-rewrite-percentage", "1", "--rdb-key-save-delay", "50000"]
+    async with started_redis(tmp_path, binary=binary, extra=slow) as second:
+        assert read_log(second.url) == [*"abcdefgh"]
+    assert "Starting automatic rewriting of AOF" in (tmp_path / "redis.log").read_text()
 
 
 async def test_redis_is_ready_when_all_data_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

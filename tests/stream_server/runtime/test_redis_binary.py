@@ -14,8 +14,8 @@ from stream_server.runtime.embedded_redis import (
     carried,
     engine_of_binary,
     find_redis_binary,
-    start_fault,
 )
+from stream_server.runtime.redis_folder import start_fault
 from tests import unprivileged
 
 

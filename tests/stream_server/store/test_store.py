@@ -13,7 +13,7 @@ from stream_server.store import keys
 from stream_server.store.redis.engine import engine_of
 from stream_server.store.redis.lanes import Lane
 from stream_server.store.redis.protocol import parse_info
-from stream_server.store.redis.scripts import STORED_FORM
+from stream_server.store.redis.stored_form import STORED_FORM
 from stream_server.store.store import Store, UnusableRedis
 from tests.redis_process import private_redis
 from tests.stream_server.store.people import People
