@@ -26,7 +26,6 @@ Redis can load the file once. Without a rewrite, the start after that would lose
 import asyncio
 import fcntl
 import os
-import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -87,7 +86,7 @@ class EmbeddedRedis:
         self.folder = (self._private.path / "data" if data_dir is None else data_dir).absolute()
         self.socket = self._private.path / SOCKET
         self.url = f"unix://{self.socket}"
-        self._children = ChildProcesses(self._private.path, signal.SIGKILL)
+        self._children = ChildProcesses(self._private.path)
         self._redis: ChildProcess | None = None
         self._log_from = 0
 

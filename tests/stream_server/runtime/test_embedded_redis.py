@@ -21,7 +21,7 @@ from stream_server.runtime.embedded_redis import (
     find_redis_binary,
 )
 from tests.processes import alive
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.runtime.embedding import (
     client,
     read_log,
@@ -30,6 +30,7 @@ from tests.stream_server.runtime.embedding import (
     until_ended,
     write,
 )
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE
 
 

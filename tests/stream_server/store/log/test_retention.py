@@ -10,8 +10,9 @@ from stream_server.store import keys
 from stream_server.store.log import retention
 from stream_server.store.log.retention import LogSize, RetentionLimits
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People, new_key
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.every_redis

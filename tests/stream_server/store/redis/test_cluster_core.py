@@ -20,11 +20,12 @@ from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store, UnusableRedis
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster
-from tests.redis_process import binaries, each_engine, private_redis
+from tests.redis_process import binaries, private_redis
 from tests.stream_server.feed.node import LogWriter
 from tests.stream_server.feed.node import Node as Feeding
 from tests.stream_server.store.crowd import posts_at
 from tests.stream_server.store.people import People, new_key, open_store
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
