@@ -1,5 +1,7 @@
 """How Sphinx makes a site of the Markdown of this repository, as it stands: `make site` calls it.
 
+It is Sphinx with MyST, and not MkDocs, whose development rests since 2024.
+
 The navigation is the list below the README's heading "Documentation", and then all other pages. Those of a folder with
 a README stand below it. A warning, such as one of a link to no page or to no heading, fails the build.
 """

@@ -5,22 +5,27 @@ out of date. A table stands between `<!-- table: NAME -->` and `<!-- /table -->`
 """
 
 import importlib
+import itertools
 import re
 import runpy
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import click
 import msgspec
 
 from filters.base import Filter
 from filters.registry import Registry
+from stream_server import hub
 from stream_server.cli import cli
 from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
+from stream_server.web.http import connection_states, opening
 from stream_server.web.limits.rate_limits import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
@@ -31,6 +36,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (
     "README.md",
     "docs/api.md",
+    "docs/architecture.md",
     "docs/capacity.md",
     "docs/filters.md",
     *(f"docs/reference/{path.name}" for path in sorted((ROOT / "docs" / "reference").glob("*.md"))),
@@ -202,6 +208,14 @@ def others() -> str:
     return _table(("", *columns), ([title, *(known[title][name.lower()] for name in columns)] for title in BESIDE))
 
 
+def _picture(module: ModuleType) -> str:
+    """Return the picture in the docstring of a module: the indented lines behind the first double colon."""
+    lines = (module.__doc__ or "").partition("::\n")[2].splitlines(keepends=True)
+    indented = itertools.takewhile(lambda line: line.startswith("    ") or line == "\n", lines)
+    picture = textwrap.dedent("".join(indented)).strip("\n")
+    return f"```text\n{picture}\n```\n"
+
+
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = [head, ("---",) * len(head), *rows]
@@ -235,6 +249,9 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "metrics": metrics,
     "keys": keys,
     "others": others,
+    "states_of_a_connection": lambda: _picture(connection_states),
+    "states_of_a_stream": lambda: _picture(hub),
+    "states_of_an_opening": lambda: _picture(opening),
 }
 
 

@@ -100,7 +100,7 @@ class AnalyzedText:
 
     @property
     def unspaced_runs(self) -> str:
-        """The words that have a character of a script without spaces (such as Chinese), also in hashtags and links."""
+        """The words of text, hashtags and links that have a character of a script without spaces, such as Chinese."""
         if self._unspaced_runs is None:
             texts = map(blank_emoji, (self.folded, *self.hashtags, *self._link_forms()))
             self._unspaced_runs = " ".join(run for text in texts for run in find_runs(text))
@@ -115,7 +115,7 @@ class AnalyzedText:
 
     @property
     def link_words(self) -> tuple[tuple[WordSequence, ...], ...]:
-        """For each link, the words of each of its forms."""
+        """For each link of the text, the words of each form in which it can be found."""
         if self._link_words is None:
             self._link_words = tuple(tuple(map(WordSequence.of_link, _url_forms(url))) for url in self.entities.urls)
         return self._link_words

@@ -38,7 +38,7 @@ def validate_keys(keys: object) -> Clause:
 
 
 def validate_index_terms(index_terms: object) -> IndexTerms | None:
-    """Return a checked copy of what a plug-in filter's ``index_terms()`` returned. None stays None.
+    """Check the index terms that a plug-in filter's ``index_terms()`` returned, and return a copy. None stays None.
 
     Raises TypeError or ValueError if the index cannot hold the terms.
     """
@@ -115,8 +115,9 @@ class Filter(ABC):
         """Return how the index finds this filter, or None if the server must call :meth:`matches` for every event.
 
         The default uses the candidate keys. Override this method if keys prove a match, or if a match needs several
-        keys together. The server calls this method once for each stream, before the HTTP answer begins, and refuses the
-        stream if a plug-in returns invalid index terms.
+        keys together. It is one method for exact clauses, candidates and boxes, because separate methods could
+        contradict each other. The server calls this method once for each stream, before the HTTP answer begins, and
+        refuses the stream if a plug-in returns invalid index terms.
         """
         keys = self.candidate_keys()
         return None if keys is None else IndexTerms((), (), keys)

@@ -169,7 +169,7 @@ def _from_punycode(name: str) -> str:
 
 
 def _url_end(text: str, host_end: int) -> int:
-    """Return the end of port, path and query after a host."""
+    """Return the end of a link whose host ends at index ``host_end``: behind its port, path and query, if any."""
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()
@@ -324,7 +324,7 @@ def to_display_url(url: str) -> str:
 
 
 def _without_overlaps(found: Entities) -> Entities:
-    """Return the entities without those that begin inside another one: a tag in a link, or a link in ``#日本a.com``."""
+    """Return the entities except those that begin inside another one: a tag in a link, a link in ``#日本a.com``."""
     spans = sorted([entity.indices for family in found for entity in family])
     kept, free = set[Indices](), 0
     for start, end in spans:

@@ -109,7 +109,7 @@ class Event:
 
     @property
     def square_keys(self) -> frozenset[Key]:
-        """The index keys of the map squares of the event: those of its point or, without a point, of its place."""
+        """Index keys of the squares of the map that hold the event's point or, without a point, touch its place."""
         if self._square_keys is None:
             place = () if self.box is None else event_box_keys(self.box)
             self._square_keys = frozenset(place if self.point is None else event_point_keys(*self.point))

@@ -187,7 +187,7 @@ def filter_box_squares(box: Box) -> Iterator[tuple[Key, bool]]:
 
 
 def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
-    """Return the index keys of an event's point: of its 1-degree square, its 10-degree square and the whole map."""
+    """Return the index keys of an event's point: its 1-degree square, its 10-degree square and the whole map."""
     x, y = floor(lon), floor(lat)
     for size in _SIZES_DEGREES:
         yield _square_key(size, x // size, y // size)

@@ -313,7 +313,10 @@ def _matched_item(named: NamedRule) -> MatchedItem:
 
 
 def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRule:
-    """Parse the ``nth`` line of the parameter ``rule``: a rule, or ``tag:rule``. The rule gets the id ``r<nth>``."""
+    """Parse the ``nth`` line of the parameter ``rule``: a rule, or ``tag:rule``. The rule gets the id ``r<nth>``.
+
+    The name of an operator is no tag: ``from:ada`` is the rule ``from:ada``, and not the rule ``ada`` with a tag.
+    """
     found = _TAG.match(line)
     tag = found.group(1) if found and not _is_reserved(found.group(1).lower(), registry) else ""
     with _located(nth, count, tag):
@@ -322,9 +325,9 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
 
 @contextmanager
 def _located(nth: int, count: int, tag: str) -> Iterator[None]:
-    """Add to each RuleError of the block which of ``count`` lines it concerns.
+    """Name the line (the ``nth`` of ``count``) in each RuleError that the block raises.
 
-    Count its column from the line's beginning.
+    The column of the error then counts from the beginning of the line, with the tag.
     """
     try:
         yield

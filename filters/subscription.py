@@ -348,7 +348,10 @@ def _plugin_refusal(name: str, error: Exception) -> ParameterError:
 def _check_combination(
     standalone: list[Filter], combinable: list[Filter], narrowing: list[Filter], registry: Registry
 ) -> None:
-    """Raise ParameterError unless there is one standalone filter, or combinable ones, and all that each requires."""
+    """Raise ParameterError unless the filters can be combined.
+
+    There must be one standalone filter, or one or more combinable ones, and all parameters that each of them requires.
+    """
     if not standalone and not combinable:
         bases = [name for name in registry.names() if registry.get(name).role != "narrowing"]
         names = ", ".join(bases)

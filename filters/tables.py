@@ -118,6 +118,6 @@ def is_known(tag: str) -> bool:
 
 
 def suggest_tags(tag: str) -> str:
-    """Return the tag to write in place of an unknown one, or a sentence with examples. For error messages."""
+    """Return, for an error message, the language tag that was probably meant, or a sentence with examples."""
     short = SHORT_CODES.get(tag.lower().partition("-")[0])
     return short or "a tag such as en, pt-BR or und"

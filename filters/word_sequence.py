@@ -114,7 +114,7 @@ def blank_link_prefixes(text: str) -> str:
 
 
 def _joined(found: list[Token]) -> int:
-    """Return a bit set of the tokens that directly follow another one, where one of both is ``unspaced``."""
+    """Return a bit set of the tokens that directly follow another token, if one of the two is ``unspaced``."""
     joined, before = 0, Token("", -1, -1)
     for nth, token in enumerate(found):
         kinds = {before.kind, token.kind}

@@ -14,7 +14,9 @@ from filters.rule import MAX_RULES
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.track import MAX_PHRASE_BYTES, MAX_PHRASES
 from stream_server import __version__
+from stream_server.hub import disconnect, stream_session
 from stream_server.store import keys
+from stream_server.web.http.connection_states import ROWS, Event, State
 from stream_server.web.http.http_handler import MAX_REQUEST_LINE_BYTES
 from stream_server.web.routes import ROUTE_TABLE
 
@@ -86,6 +88,45 @@ def test_the_limits_of_a_stream_are_documented() -> None:
 def test_the_changelog_knows_this_version() -> None:
     """The present version has an entry."""
     assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+ENDS = (State.CLOSING, State.CLOSED)
+
+
+def test_the_picture_of_a_connection_shows_every_state_and_every_move() -> None:
+    """The drawing has the moves of a connection that lives on, and its table has exactly the moves that end one."""
+    drawing, _, table = _picture("states_of_a_connection").partition("\n\n")
+    moves = {(state, event): to for state, row in zip(State, ROWS, strict=True) for event, to in row.moves.items()}
+    drawn = {event.name for (state, event), to in moves.items() if to != state and to not in ENDS}
+    names = set(re.findall(r"[A-Z_]{4,}", drawing))
+    assert names == drawn | {state.name for state in State if state not in ENDS}
+    arrows = re.findall(r"\b(\w+)(?= -+ (\w+) -+> (\w+))", drawing)
+    arrows += [(start, event, end) for end, event, start in re.findall(r"(\w+) <-+ (\w+) -+ (\w+)", drawing)]
+    assert len(arrows) == 4
+    assert [(start, event, end) for start, event, end in arrows if moves[State[start], Event[event]].name != end] == []
+    said = {
+        (State[state], Event[event]): to
+        for event, *ends in (re.split(r"  +", line) for line in table.splitlines()[1:])
+        for to, states in zip(ENDS, ends, strict=True)
+        for state in states.replace("-", "").split()
+    }
+    assert said == {pair: to for pair, to in moves.items() if to in ENDS and pair[0] != to}
+
+
+def test_the_picture_of_a_stream_names_every_end() -> None:
+    """Each code of `goodbye`, and each outcome without one, stands in the last paragraph, and no other."""
+    *_, ends = _picture("states_of_a_stream").split("\n\n")
+    said = re.fullmatch(r"ENDED with[\w ]+`goodbye`: (.+)\. Or.+: (.+)\.", re.sub(r"\([^)]+\)|\s+", " ", ends))
+    assert said
+    reasons = [value for value in vars(disconnect).values() if isinstance(value, disconnect.DisconnectReason)]
+    codes = {reason.code for reason in (*reasons, disconnect.shutdown_reason(1.0))} - {disconnect.GONE.code}
+    assert set(said[1].split()) == codes
+    assert set(re.findall(r"\w+", said[2])) == {stream_session.LEFT, stream_session.ABORTED, stream_session.FAILED}
+
+
+def _picture(name: str) -> str:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    return page.partition(f"<!-- table: {name} -->\n```text\n")[2].partition("\n```")[0]
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

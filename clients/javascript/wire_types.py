@@ -1,7 +1,8 @@
 """Write the TypeScript types of the wire from the server's own structs.
 
 `.venv/bin/python clients/javascript/wire_types.py` writes the second half of `types.d.ts` beside the console's
-`client.js`, whose JSDoc names the types. The test suite fails if it is out of date.
+`client.js`, whose JSDoc names the types. The test suite fails if it is out of date. Types that were written by hand
+could differ from what the server sends, and nobody would see it.
 """
 
 import inspect

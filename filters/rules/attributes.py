@@ -121,7 +121,7 @@ def parse_user(name: str, value: OperatorValue) -> Condition:
 
 
 def parse_form(value: OperatorValue) -> Condition:
-    """Return the condition of the rule operator ``is:``. Raises RuleError if the value is not in FORMS."""
+    """Return the condition of the rule operator ``is:``, such as ``is:reply``. Raises RuleError for another value."""
     form = FORMS.get(value.text.lower())
     if form is None:
         expected = f"one of {', '.join(FORMS)}{did_you_mean(value.text, FORMS)}"

@@ -104,7 +104,7 @@ def _shared(reach: Reach) -> Reach:
 
 
 def _branches(node: Node) -> Iterator[list[Operator] | None]:
-    """Yield the operators of each branch, and None in the place of those beyond `MAX_STEPS`."""
+    """Yield the operators of each branch of a rule. Yield None at last if `MAX_STEPS` did not suffice for all."""
     open_branches: list[tuple[list[Node], list[Operator]]] = [([node], [])]
     steps = 0
     while open_branches:
@@ -237,7 +237,7 @@ def _have_apart_areas(conditions: Collection[Condition]) -> bool:
 
 
 def _may_share_language(tags: list[str]) -> bool:
-    """Whether a text may be in all languages of ``tags``, each two of them."""
+    """Whether one text may match all language ``tags``: no two of them exclude each other."""
     return all(_are_compatible(one, other) for one, other in combinations(tags[:MAX_PAIRS], 2))
 
 

@@ -1,6 +1,7 @@
 """Reloading: at SIGHUP a process reads its settings again, and uses those that are read at each use.
 
-These are the log level, the limits, and who may ask for what. Any other setting needs a restart, which loses nothing.
+These are the log level, the limits, and who may ask for what. Any other setting needs a restart: clients continue at
+their cursors and lose nothing, so code that changes such a value in a running process would gain nothing.
 An invalid settings file changes nothing.
 """
 

@@ -3,6 +3,9 @@
 The flags, the environment variables, the settings file, the reload and the documentation derive from :data:`SETTINGS`.
 The setting ``token_ttl_seconds`` is the flag ``--token-ttl-seconds``, the environment variable
 ``STREAM_SERVER_TOKEN_TTL_SECONDS`` and the line ``token_ttl_seconds = …`` of the file.
+
+A number becomes a setting only if operators have a reason to change it. Every other number is a constant beside its
+code. All rate limits are words of the one setting ``limits``: they stand in one place, and each can be changed.
 """
 
 from collections.abc import Mapping

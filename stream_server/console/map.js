@@ -1,5 +1,6 @@
 // @ts-check
-// A map of the world on which boxes are drawn: by mouse or touch, by keys, and as four numbers.
+// A map of the world on which boxes are drawn: by mouse or touch, by keys, and as four numbers. It is SVG in degrees and no
+// canvas, so that the style sheet colours and stretches it.
 
 import { coastlines } from "./coast.js";
 import { fill, h, icon, svg } from "./dom.js";

@@ -1,6 +1,7 @@
 // @ts-check
 // Plots: the rate of a column over the last minute, a bar a second, with the ages of its events; and the line of one
-// value over the last hour, in which a gap is time in which nobody asked. The style sheet has their colours.
+// value over the last hour, in which a gap is time in which nobody asked. They are SVG in units of their own and no canvas,
+// so that the style sheet colours and stretches them.
 
 import { fill, h, svg } from "./dom.js";
 import { HOUR_MS } from "./operations/history.js";

@@ -132,8 +132,9 @@ _FORMS = {
 class ShownIds(msgspec.Struct, frozen=True, gc=False):
     """Ids of the status, the comment, and the reposted or quoted status whose text an entry shows. None if absent.
 
-    A replay omits an entry whose status or comment is deleted. A comment's entry has both ids, because deleting a
-    status deletes its comments too.
+    A replay omits each entry whose status or comment is deleted, and not only the `post` of a deleted status: the
+    entries of likes and comments contain the text too. A comment's entry has both ids, because deleting a status
+    deletes its comments too.
     """
 
     status: str | None = None

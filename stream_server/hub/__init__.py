@@ -8,6 +8,41 @@ functions. A client is live (the frames of its group go to its socket) or catchi
 through its own filter, at the pace of its own socket). Between "the client is at the head" and "the client is live"
 there is no ``await``.
 
+The states of a stream::
+
+    head and `hello` are written
+     |
+     +--------- it begins before the head, or has an end ---------+
+     | it begins at the head                                      |
+     v                                                            v
+    LIVE ---------------------- demote -----------------------> CATCHING UP
+    It is in a group, and has no task.                          Its task reads pages of the ring or
+    Its position is the head of the hub.                        the log, from its own position on.
+     |  ^                                                         |  |
+     |  +------------ join: its position is the head -------------+  |
+     |                                                               |
+     +--- disconnect ---> ENDING <----------- disconnect ------------+
+                          |   `goodbye` is written behind the unsent bytes
+                          v
+                         ENDED
+
+    A live client is demoted if                  Then
+    it has no room for a batch                   it catches up from the position before the batch
+    it takes no unsent byte after a heartbeat    it is dropped, unless it takes one within the write timeout
+    its machine acknowledges nothing             it is dropped after a write timeout without an acknowledgement
+    its filters or its saved rules change        the new ones hold after its position
+    one of its filters raises an exception       the reader asks it again, disables it, and warns the client
+    there was no time to match its filters       the reader matches the entry, in small slices
+    others of its group know of a loss already   it reads the entry of the log that records the loss
+
+    ENDED with the code of `goodbye`: backfill_done closed_by_user resync shutdown suspended token_expired
+    token_revoked too_many_streams too_slow. Or without `goodbye`, from each state: left (the client closed the
+    stream), aborted (it took no bytes in time), failed (an error of the server).
+
+A stream that begins a little before the head gets what it missed in one write, and is live without a task. A client
+that waits for its socket, or for the log to become readable, is catching up. A long poll (`poll`) has the same states.
+The first frame for it demotes it, and it ends with its answer.
+
 Each module imports only modules above it in this list, apart from the two packages:
 
 ``disconnect``        the reasons for which a stream ends

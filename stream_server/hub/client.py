@@ -28,7 +28,10 @@ class Sink(Protocol):
         """Return the number of bytes that were passed to `write` and that the kernel has not taken yet."""
 
     def lend_descriptor(self, borrower: "Outlet | None") -> None:
-        """Keep ``borrower.descriptor`` true until another borrower comes or None, if the socket has a descriptor."""
+        """Lend the socket's descriptor: keep ``borrower.descriptor`` up to date until the next call of this method.
+
+        None ends the loan. Does nothing for a socket without a descriptor.
+        """
 
     def kernel_unacked_bytes(self) -> float:
         """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
@@ -109,7 +112,7 @@ class SubscribeRequest(NamedTuple):
 class BoundFilters(NamedTuple):
     """The filters of a stream with what depends on its user, such as followed users. See `SubscribeRequest`.
 
-    They are in force after ``position``, and have the user's saved rules of then.
+    They are in force after ``position``. They contain the saved rules that the user had at this position.
     """
 
     subscription: Subscription
@@ -133,7 +136,8 @@ class Outlet:
     Attributes:
         write: Hands bytes to the transport. Never waits.
         buffered_bytes: Returns the bytes that the kernel has not taken yet. May raise `RuntimeError` after a close.
-        descriptor: That of the socket while its transport is open and has nothing unsent, else `NO_DESCRIPTOR`.
+        descriptor: The socket's file descriptor while its transport is open and has nothing unsent, else
+            `NO_DESCRIPTOR`.
     """
 
     __slots__ = ("buffered_bytes", "descriptor", "write")
@@ -288,7 +292,7 @@ class Client(Outlet):
         self.parameters = parameters
 
     def end_private_view(self) -> None:
-        """Forget what the stream was sent."""
+        """Forget the statuses and comments that the stream was sent. Call it before the view ends or is replaced."""
         if self.private_view is not None:
             self.private_view.end()
 
@@ -378,7 +382,7 @@ class FilterChange(Protocol):
         """
 
     def notices(self, position: Position) -> Iterable[StreamNotice]:
-        """Return what the stream tells its client when the new filters are in force."""
+        """Return the messages that the stream sends to its client when the new filters are in force."""
 
     def refuse(self, error: ApiError) -> None:
         """Tell the client that its filters were not changed."""

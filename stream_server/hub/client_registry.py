@@ -228,7 +228,7 @@ class ClientRegistry:
             _discard_item(self._following_groups, group.private_view.user_id, group)
 
     def groups_of_views(self, numbers: Iterable[int]) -> list[ClientGroup]:
-        """Return the live groups of those private views that have one. The others are catching up."""
+        """Return the live groups of private views, by their numbers. A view whose client catches up has no group."""
         return [group for number in numbers if (group := self._group_of_view.get(number)) is not None]
 
     def following_groups(self) -> list[ClientGroup]:

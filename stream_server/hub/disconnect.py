@@ -7,7 +7,11 @@ MIN_RETRY_SECONDS = 0.1
 """Shortest reconnect delay in seconds. A client that returns at once may still reach the server that is stopping."""
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
-"""Step between two reconnect times, as a share of the span. Such steps fill the span evenly, however many there are."""
+"""Step between two reconnect times, as a share of the span.
+
+Such steps fill the span evenly, however many there are. Random times would leave gaps, and let some clients return
+together.
+"""
 
 
 class DisconnectReason(NamedTuple):

@@ -73,7 +73,10 @@ class SlowClientDetector:
     __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
 
     def __init__(self, far_entries: int, window_seconds: float) -> None:
-        """A client with ``far_entries`` to the head is far, and may fall farther back for ``window_seconds``."""
+        """A client is far behind if it is more than ``far_entries`` entries before the head.
+
+        It may fall farther back for ``window_seconds``.
+        """
         self._far_entries = far_entries
         self._window_seconds = window_seconds
         self._last_distance: int | None = None

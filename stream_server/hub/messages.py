@@ -151,7 +151,7 @@ class SharedHistory:
         return wrapped
 
     def forget(self) -> None:
-        """Begin anew: a client has got bytes that the others have not."""
+        """Empty the history, because one client has got bytes that the other clients of the group have not."""
         self._tail = b""
 
 

@@ -219,7 +219,7 @@ class RulePreview(SocketlessClient):
         return floor if end.n - 1 <= floor.n else end.previous()
 
     async def _add_page(self, entries: list[Entry]) -> None:
-        """Match the entries of a page, which are older than all before it, in slices."""
+        """Match the entries of one page, in slices. They are older than the entries of all pages before."""
         found: list[Delivery] = []
         while entries and self.disconnect_reason is None:
             matched = await self._hub.catchup_reader.match(self, entries)

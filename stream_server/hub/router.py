@@ -137,9 +137,10 @@ class Router:
             self._rollback_notices.announce_rollback(entry)
 
     def part_readers(self, entry: Entry) -> None:
-        """Give private groups to those for whom an `uncomment` for followers may be, before it is delivered.
+        """Move the clients that may get an `uncomment` for followers to private groups, before it is delivered.
 
-        The owner of its audience may be open now, so that they see the public view, which has no entry for followers.
+        The user whose followers are its audience may be no longer protected. Then these clients use the public view,
+        which contains no entry for followers.
         """
         if entry.audience_owner is not None:
             for viewer in self._viewer_cache.readers_of(entry.audience_owner):
@@ -174,6 +175,7 @@ class Router:
             shared = [group for group in shared if group.members]
             private = {group: None for group in private if group.members}
         if rendered is not None and shared:
+            # A flush for one entry to groups of one client would take a tenth of the CPU time of their delivery.
             left = live.flusher.write_at_once(shared, rendered) if is_last else shared
             if left:
                 self._queue_for_shared_groups(left, rendered)

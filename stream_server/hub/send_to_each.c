@@ -2,7 +2,8 @@
  *
  * A client without unsent bytes needs nothing of its transport: one system call gives the bytes to the kernel. Python's
  * loop and the transport's `write` take about a sixth of a delivery, most of it to fetch objects into the processor's
- * cache. So this loop touches one attribute of a client. Everything unusual is left to Python, which loses nothing by
+ * cache. To ask each transport for its unsent bytes alone takes a tenth. So a transport lends its descriptor to the client
+ * while it has no unsent bytes, and this loop touches one attribute of a client. Everything unusual is left to Python, which loses nothing by
  * it: no byte was sent then.
  *
  * Dangers:

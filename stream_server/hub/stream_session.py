@@ -1,4 +1,7 @@
-"""One stream from `hello` to `goodbye`: catching up, live, catching up again."""
+"""One stream from `hello` to `goodbye`: catching up, live, catching up again.
+
+The docstring of the package `hub` has a picture of these states.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -150,7 +153,7 @@ class StreamSession(Client):
         self._task = self._hub.background_tasks.start(self._run(page), "stream")
 
     async def _run(self, page: CatchUpPage | None) -> None:
-        """Send ``page``, the client's next one if it was read already, and what follows."""
+        """Run the stream's task: send ``page`` (the next page, if it was read already), catch up, or say goodbye."""
         limits = self._hub.limits
         self._next_heartbeat_at = _loop_time() + limits.heartbeat_seconds
         self._slow_detector = SlowClientDetector(limits.far_behind_entries, limits.slow_window_seconds)

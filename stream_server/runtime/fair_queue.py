@@ -2,6 +2,8 @@
 
 After a restart ten thousand streams open together. If all asked Redis at once, it would need longer for their questions
 than the timeout of each, and most would fail. So a limited number opens at once, and their timeouts begin when they do.
+A stream that waits has neither a task nor a request object. The queue has a function to begin it, and the connection
+has the bytes of its request head, which are read when its turn has come.
 """
 
 import asyncio
@@ -144,11 +146,15 @@ class Place:
         self._queue = queue
         self.is_held = self.is_refused = False
 
-    async def __aenter__(self) -> Self:
+    async def hold(self) -> None:
+        """Return when the place is held. Raises Unavailable if it was refused, or does not come in time."""
         if not self.is_held:
             if self.is_refused or not (self._queue.take() or await self._wait()):
                 raise Unavailable(self._queue.busy_message, retry_after=1)
             self.is_held = True
+
+    async def __aenter__(self) -> Self:
+        await self.hold()
         return self
 
     async def _wait(self) -> bool:
@@ -185,4 +191,4 @@ class Place:
         """A context: give the place back for the time of the block, and wait for another one after it."""
         self.give_back()
         yield
-        await self.__aenter__()
+        await self.hold()

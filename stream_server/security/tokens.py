@@ -136,7 +136,11 @@ class Claims:
 
 
 class _Payload(msgspec.Struct):
-    """The claims of a token, decoded but not checked. A missing claim is an error; unknown claims are ignored."""
+    """The claims of a token, decoded but not checked. A missing claim is an error; unknown claims are ignored.
+
+    ``srv_session`` is the id of a log-in session of this server. It is not the registered claim ``sid``, in which
+    another issuer writes the id of its own sessions.
+    """
 
     iss: str
     sub: str

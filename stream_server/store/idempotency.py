@@ -1,4 +1,8 @@
-"""Idempotency keys: a script keeps the outcome of a write under its key, so that a repeated write has no effect."""
+"""Idempotency keys: a script keeps the outcome of a write under its key, so that a repeated write has no effect.
+
+Of most writes the outcome is the position of the write's entry on the log. The answer itself is not kept, because kept
+answers filled Redis. For a repeated request the server reads the entry, or the data, again.
+"""
 
 import secrets
 from base64 import urlsafe_b64encode

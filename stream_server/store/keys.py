@@ -220,5 +220,5 @@ def stream_answers(question: str) -> str:
 
 
 def lua_key_names() -> dict[str, str]:
-    """Return the prefix of each key of the truth as a text of Lua, by its name, for example ``KEY.status``."""
+    """Return the prefix of each key of the truth as a Lua string, by its name in scripts, such as ``KEY.status``."""
     return {f"KEY.{key.name}": f"'{key.prefix}'" for key in CORE_KEYS}

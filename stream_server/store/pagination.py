@@ -61,7 +61,8 @@ class Page(NamedTuple):
     """One page of a list, and the cursors of its neighbours.
 
     Attributes:
-        body: The items as JSON, separated by commas.
+        body: The items as JSON, separated by commas, as one text and not as a list. Rows of statuses are expanded in
+            the whole text (`statuses.expand`); to cut the text into items cost more than to expand it.
         next: Cursor of the next page, to be sent as ``before``. None at the end of the list.
         prev: Cursor of the previous page, to be sent as ``after``. None at the start of the list.
     """
@@ -239,7 +240,11 @@ async def read_members(
 
 
 def pairs_of(found: Sequence[bytes], *, own_scores: bool = False) -> list[Member]:
-    """Return members with their scores from a reply with WITHSCORES, or of a set whose members are their scores."""
+    """Return pairs of a member and its score from the reply to a read of a sorted set.
+
+    The reply has members and scores in turn (WITHSCORES). With ``own_scores`` it has members only, each of which is its
+    own score.
+    """
     return [*zip(found, found, strict=True)] if own_scores else [*zip(found[::2], found[1::2], strict=True)]
 
 

@@ -135,7 +135,10 @@ class Store:
 
     @property
     def redirects(self) -> Mapping[str, int]:
-        """How many commands about derived data other nodes of a cluster took, by the word that sent them there."""
+        """Number of commands about derived data that a node of a cluster refused and that were sent again.
+
+        The key is the refusal: ``moved``, ``ask`` or ``tryagain``.
+        """
         return self._derived.follow_ups
 
     @property
@@ -220,7 +223,10 @@ def _is_caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
 
 
 def _route_replica(primary: RedisClient, replica_url: str) -> ReplicaRouter:
-    """Return the router that selects primary or replica for reads of the log. In a cluster both share its table."""
+    """Return the router that selects primary or replica for reads of the log.
+
+    In a cluster, both clients use one table of slots.
+    """
     if not replica_url:
         return ReplicaRouter(primary)
     replica = RedisClient(replica_url, primary.timeout_seconds, replica=True, topology=primary.topology)

@@ -2,7 +2,8 @@
 
 A Redis without memory refuses every write, also those that would free some. So writes are refused before, and deletes,
 jobs and log-ins still work. A Redis without a limit may be killed by the system together with all its data. With fewer
-replicas than ``--write-replicas``, Redis makes every write, and no answer can confirm one.
+replicas than ``--write-replicas``, Redis makes every write, and no answer can confirm one: each would be
+`outcome_unknown`, and its author would repeat it again and again.
 
 A server whose Redis takes no write is not ready, so that a load balancer prefers another one: Redis is a replica now
 (READONLY), cannot save (MISCONF), lacks replicas itself (NOREPLICAS), or is a node of a cluster whose slot of the core
@@ -68,7 +69,7 @@ class RedisStateReader:
 
 
 async def find_write_refusal(redis: RedisClient) -> str:
-    """Return what Redis says to a write that changes nothing, if it refuses it; else an empty text.
+    """Send Redis a write that changes nothing. Return the text of its refusal; empty if Redis takes the write.
 
     Redis judges a command before it looks for the key, which never exists. Raises `ApiError` if it does not answer.
     """

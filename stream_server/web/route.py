@@ -37,6 +37,8 @@ class Dialect(NamedTuple):
 class Route:
     """One HTTP route: its method and path, who may call it, the structs of requests and answers, and its handler.
 
+    A route that only calls the store has no handler function of its own: its row says all (`web/api/rows.py`).
+
     Attributes:
         scope: The scope that the token must have, or :data:`ANY_TOKEN`, or :data:`NO_TOKEN`.
         query: The struct of the query. None means that the handler reads the query itself.

@@ -11,15 +11,14 @@ import pytest
 import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from websockets.frames import Opcode
 
 from stream_server.errors import ApiError
 from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import ALL_KINDS, PUBLIC_AUDIENCE, Entry, parse_published
 from stream_server.events.position import EPOCH_MS
 from stream_server.security.tokens import TokenAuthority
-from stream_server.web.websocket.deflate import FrameFault
-from stream_server.web.websocket.frame_reader import FrameReader, Received
-from stream_server.web.websocket.frames import Opcode
+from stream_server.web.websocket.frame_reader import FrameFault, FrameReader, Received
 from tests.attacks.mutation import mutated
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server

@@ -4,8 +4,9 @@ import asyncio
 import json
 from typing import Any, Self
 
+from websockets.frames import Opcode
+
 from stream_server.web.websocket.frame_reader import Received
-from stream_server.web.websocket.frames import Opcode
 from tests.end_to_end.server import Server
 from tests.waiting import PATIENCE
 

@@ -1,7 +1,9 @@
 """Print what programs and people may depend on in this version of the server, one fact a line.
 
 A fact is a name, and what its user must know of it. So a version keeps its promises if it has all facts of the version
-before, and it may have more. The program also runs with the code of an older version on its path.
+before, and it may have more. The facts are read from the code of both versions, and are no list that somebody writes: a
+name that is removed fails a test, and a new name needs nothing. The program also runs with the code of an older version
+on its path.
 """
 
 import importlib

@@ -187,7 +187,8 @@ class CatchUpReader:
     def read_page_at_once(self, client: Client, end: Position) -> CatchUpPage | None:
         """Return the client's next page, which ends at or before ``end``. None if the client has to wait for a page.
 
-        It waits if it is older than the ring, if other clients are to read first, or if its rules may have changed.
+        A client has to wait if the ring does not reach back to its position, if other clients are to read first, or if
+        its filters contain saved rules, which may have changed.
         """
         position = client.position
         if client.uses_saved_rules or not self._scheduler.is_free or not self._ring.covers(position):
@@ -334,9 +335,9 @@ def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
 def _gap_before(position: Position, found_position: Position, loss: str) -> Gap | None:
     """Return the gap to report if a client at ``position`` can read the log only from ``found_position`` on.
 
-    None if no entry is missing; a number that never had an entry is none. ``loss`` is as in `LogPage`. The reason is
-    ``trimmed`` (the log lost its beginning) if ``found_position`` has the higher entry number, otherwise
-    ``rolled_back`` (it lost its end).
+    Return None if no entry is missing. A number that never had an entry does not count as a missing entry. ``loss`` is
+    as in `LogPage`. The reason of the gap is ``trimmed`` (the log lost its beginning) if ``found_position`` has the
+    higher entry number, otherwise ``rolled_back`` (the log lost its end).
     """
     missed = found_position.n - position.n
     if loss == NOTHING_LOST or (loss == TRIMMED and missed == 0):

@@ -230,9 +230,10 @@ class ReplayIndex:
         self._readings.clear()
 
     def _screen_for(self, number: int, query: ReplayQuery) -> Screen | None:
-        """Count that this block is read.
+        """Count one more reader of the block ``number``, and say how this reader searches the block.
 
-        Return a test of its raw JSON if indexing the block is not worth it yet, else None.
+        Return a test of the raw JSON of an entry while the block has too few readers to be indexed. Return None if the
+        block is indexed, if it is to be indexed now, or if the query has no keys.
         """
         if number in self._blocks or query.keys is None:
             return None

@@ -78,9 +78,9 @@ class Ring:
         return True
 
     def skip_to(self, number: int) -> None:
-        """Let the next entry have a higher ``number`` than the next one, because the log has no entry between them.
+        """Expect ``number`` as the number of the next entry, because the log has no entry with the numbers before it.
 
-        Forgets all entries, because they are found by numbers that follow each other.
+        Forgets all entries: the ring finds an entry by its number, so its numbers must follow each other without a gap.
         """
         head = self.head
         self.cut_after(head._replace(n=number - 1))

@@ -65,11 +65,14 @@ class SentSubjects:
             self.sweep(SWEPT_PER_DELIVERY)
 
     def begin(self, memory: "SentMemory") -> None:
-        """Let the index know what a stream remembers: before its first subject, and if ``subjects`` is another dict."""
+        """Tell the index which dict holds the subjects that a stream remembers.
+
+        Call it before the stream's first subject, and again if ``subjects`` is another dict.
+        """
         self._memories[memory.number] = memory.subjects
 
     def forget(self, subject: str) -> None:
-        """Note that a stream no longer remembers ``subject``: it forgot it, or the stream has ended."""
+        """Note that a stream no longer remembers ``subject``, because it forgot the subject or has ended."""
         found = self._receivers[subject]
         holding = 0 if isinstance(found, int) else len(found) - found[0] - 2
         if isinstance(found, int) or not holding:
@@ -139,7 +142,7 @@ class SentMemory:
             self._index.begin(self)
 
     def end(self) -> None:
-        """Give the memory back: its stream has ended, or goes on with another view."""
+        """Forget all subjects of this stream, because it has ended or goes on with another view."""
         self._is_ended = True
         self._index.end(self)
         self.subjects = {}

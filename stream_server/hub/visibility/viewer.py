@@ -207,7 +207,7 @@ class Viewer:
         return self.following.keys().isdisjoint(protected)
 
     def is_or_was_reader(self, owner: str) -> bool:
-        """Return whether the user is ``owner``, follows ``owner``, or did so."""
+        """Return whether the user is ``owner``, follows ``owner``, or followed ``owner`` earlier."""
         return owner == self.user_id or owner in self.following or any(who == owner for who, _ in self.ended)
 
     # Rendering.
@@ -305,7 +305,10 @@ class Viewer:
         return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
 
     def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:
-        """Return whether a follow of ``other`` (or membership in it) that has ended overlaps the span of time (ms)."""
+        """Return whether the user followed ``other`` (or was a member of it) in a span of time, and no longer does.
+
+        The span is given in ms since 1970.
+        """
         times = ((began, ended) for (who, began), ended in self.ended.items() if who == other)
         return any(began <= end_ms and ended >= begin_ms for began, ended in times)
 

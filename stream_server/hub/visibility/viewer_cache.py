@@ -26,8 +26,8 @@ MAX_KEPT_RELATIONS = 100_000
 class ViewerCache:
     """The viewers of the users who have streams in this process, and of those who had one lately.
 
-    The log's entries keep all of them current. So a user who returns is not read again. A viewer is dropped when no
-    stream refers to it and ``max_kept_relations`` are kept for other users who were here later.
+    The log's entries keep all of them current. So the relations of a user who returns are not read again. A viewer is
+    dropped if no stream refers to it and the viewers that were used later have ``max_kept_relations`` relations.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ViewerCache:
             read.exception()  # else asyncio logs the error if nobody waits
 
     def _keep(self, viewer: Viewer) -> None:
-        """Keep a viewer as the one that was used last. Let go of those that were unused for longest."""
+        """Keep a viewer as the one that was used last. If there are too many, drop those used least lately."""
         kept = self._kept
         known = kept.pop(viewer.user_id, None)
         weight = viewer.weight if known is None else known[1]
@@ -151,5 +151,5 @@ class ViewerCache:
         return self.readers_of(entry.event.author or "") if entry.kind == "protect" else []
 
     def readers_of(self, owner: str) -> list[Viewer]:
-        """Return the viewers of ``owner`` and of those who follow ``owner``, or did so."""
+        """Return the viewers of ``owner`` and of the users who follow ``owner``, or followed ``owner`` earlier."""
         return [viewer for viewer in list(self._viewers.values()) if viewer.is_or_was_reader(owner)]

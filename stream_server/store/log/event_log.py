@@ -166,8 +166,8 @@ class EventLog:
         """Return up to ``count`` entries after a position or a stream id, in log order.
 
         ``up_to`` is the position of the last entry to return. If ``from_primary`` is true, read from the primary even
-        if a replica is selected. Callers use this for entries that the replica does not have yet. In a cluster, the
-        primary is read where the replica has none, because their messages may have come already.
+        if a replica is selected. Callers use this for entries that the replica does not have yet. In a cluster, if the
+        replica has no such entry, this also reads from the primary: the entry's message may have come before the entry.
         """
         start = after if isinstance(after, str) else after.entry_id
         end = "+" if up_to is None else up_to.entry_id
@@ -291,7 +291,7 @@ class EventLog:
         )
 
     async def _find_expired(self, ids: Sequence[str]) -> set[str]:
-        """Return those ids of statuses and comments that left because of their age and were not deleted."""
+        """Return those of the ids whose status or comment left because of its age, and was not deleted."""
         if not ids:
             return set()
         (times,) = await self._redis.execute(("ZMSCORE", keys.key_for("expired"), *ids))
@@ -300,7 +300,8 @@ class EventLog:
     async def subscribe(self, on_question: Callable[[bytes], None]) -> Subscription:
         """Subscribe to all kinds of log entries. Return when Redis has confirmed it.
 
-        ``on_question`` takes the questions about streams at once, also while entries wait: no log repeats them.
+        ``on_question`` is called at once with each question of another process about open streams, also while entries
+        wait: a question is not on the log, so it could not be read later.
 
         The messages are those of entries that are written from now on. The caller must read older entries from the log,
         and close the subscription. Raises `Unavailable` if Redis does not answer.

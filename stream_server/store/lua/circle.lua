@@ -86,8 +86,8 @@ local function change_list_member(kind, list, user, ms, seq, n)
   return position, enqueue_job(job, mode, ms, 'owner', list.id, 'author', user.id)
 end
 
--- The same in a step that may have made another entry. Returns the position of the step's first entry, and the fence of
--- the list's job ('' for none).
+-- Does what change_list_member does, in a step that has already changed a follow: `position` is that of the follow's entry, or
+-- 'unchanged'. Returns the position of the step's first entry, and the fence of the job of the list's timeline ('' for none).
 local function change_list_too(kind, list, user, position)
   local changed, fence = change_list_member(kind, list, user, next_position())
   return position == 'unchanged' and changed or position, fence or ''

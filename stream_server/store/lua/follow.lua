@@ -29,7 +29,8 @@ local function change_follow(kind, in_step, source, target, ms, seq, n)
   return position, fence, ms, seq, n
 end
 
--- Whether the source may follow and ask nobody more. Its streams keep a set of all whom it follows.
+-- Whether the source follows, or has requested to follow, as many users as it may. There is a limit because the streams of
+-- the source keep a set of all users whom it follows.
 local function follows_too_many(source)
   local asked = redis.call('ZCARD', KEY.asked .. source.id)
   return FOLLOWING_MAX > 0 and tonumber(source.following) + asked >= FOLLOWING_MAX

@@ -1,8 +1,10 @@
--- Lines of another site. KEY.ingested keeps the reply of each line under the line's name `<op>:<foreign id>` forever. A
--- reply begins with the position and ends with the own id. FINGERPRINT is the name of this line. A name with a comma is that
--- of a state, such as a pair of users: the state decides whether such a line changes something. A reply is one text and no
--- array, because Redis would write each array to the socket by itself. The lines of the text are the values of other
--- writes. Many lines come together, and their fan-outs share transactions (store/timelines/syndication.py).
+-- Lines of another site. KEY.ingested keeps the reply of each line for ever, under the name of the line, which FINGERPRINT has.
+-- The name is `<op>:<foreign id>`, and a line that comes again gets the kept reply and changes nothing. If the name contains a
+-- comma, the line is about a state, such as the follow of a pair of users: then the present state decides whether the line
+-- changes something. A kept reply begins with the position and ends with this server's own id of the user or status.
+-- The reply of a script is one text and no array, because Redis would write each array to the socket by itself. Each line of
+-- the text is one value of the array that other writes return. Many lines come together, and their fan-outs share transactions
+-- (store/timelines/syndication.py).
 
 -- The kept reply of this line, or nil or false.
 local function kept_line()
@@ -44,13 +46,14 @@ local function keep_ingested(reply, ...)
   return to_text(appended) .. '\n' .. table.concat({reply, unpack(more)}, '\n')
 end
 
--- Keeps the reply of a line that found the state as it wants it, about the user `id`. The reply has the earlier position
--- or the head of the log.
+-- Keeps the reply of a line about the user `id` that changed nothing, because the state is already as the line wants it. The
+-- reply has the position at which an earlier line made it so, or the head of the log.
 local function keep_unchanged(id)
   return keep_ingested(kept_line() or table.concat({log_head()}, ' ') .. ' ' .. id)
 end
 
--- Records in the audit log that a token ingests, once for each token. `uid` is its user, `digest` that of its id.
+-- Records in the audit log that a token is used to ingest, once for each token. `uid` is the token's user, and `digest` the
+-- digest of the token's id.
 function run.ingest_begin(uid, digest)
   if redis.call('HSETNX', KEY.ingested, 'token:' .. digest, '1') == 1 then audit(uid, 'ingest', uid, digest) end
   return 0

@@ -1,17 +1,21 @@
--- Notifications: a sorted set of `<kind>:<source>:<subject>`, so a repetition is found and an undo can remove it. The
--- subject is the id of a status, of a comment (`c<id>` if the comment mentions the receiver), or empty.
+-- Notifications. Each user has a sorted set of them, KEY.notices, whose members are `<kind>:<source>:<subject>` and whose
+-- scores are ids. The source is the id of the user who caused the notification. The subject is the id of a status, of a
+-- comment (`c<id>` if the comment mentions the receiver), or empty. A member has no text and no JSON: so a repetition is
+-- found, an undo is one ZREM, and what the receiver may see is decided when the notification is read.
 
 -- Most users whom one text mentions. The mentions of further users get no id, and notify nobody.
 local MAX_MENTIONED = 50
 
--- Whether a user is to be notified, who has no such notification yet: `one` is as for notify.
+-- Whether a user is to be notified: the user wants notifications of the source, and has no such notification yet. `one` is an
+-- element of `receivers` of notify.
 local function is_notified(source, one)
   return one.who ~= source.id and wants_notifications_from(one.who, source)
     and not redis.call('ZSCORE', KEY.notices .. one.who, one.name)
 end
 
--- Notifies users of what the source (a row) did, by one entry for all who get the same notification. So the text stands
--- once for all whom it mentions, and a server of an earlier version understands each entry. `receivers` is a list of
+-- Notifies users of what the source (a user's row) did, by one entry for all who get the same notification. So the text of
+-- a status stands once on the log for all users whom it mentions: with an entry for each of them, a comment of 806 bytes
+-- made 985 KB of log. A server of an earlier version understands each entry. `receivers` is a list of
 -- {who, kind, subject, about}: `about` has the subject (status, comment) as JSON members, each after a comma, or ''. It
 -- differs only in the original of the status, which some do not see. The caller has checked that the receivers may see
 -- it. The entry has one id, so the notifications have one.

@@ -109,7 +109,8 @@ function write.comment_create(uid, status, json)
 end
 
 -- Deletes a comment. The user must have written the comment or the status. The log entry goes to the audience of the
--- comment's own entry, even if a user has become protected since then. See removal_audience for one that has opened.
+-- comment's own entry, even if a user has become protected since then. If a user was unprotected at some time since, it goes to
+-- the public (removal_audience).
 -- Reply: position.
 function deed.comment_delete(uid, id)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')

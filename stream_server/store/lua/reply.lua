@@ -7,7 +7,8 @@ local REQUEST_KEY = KEYS[1]
 local FINGERPRINT = ARGV[1]
 local KEEP_REPLY_MS = ARGV[2]
 
--- Ends the script with a refusal. Functions that may do this are called before anything has changed.
+-- Ends the script with a refusal. It is an error and no value that each function returns: so no caller can forget to look
+-- for it and write something. Functions that may refuse are called before anything has changed.
 local function refuse(why)
   error(redis.error_reply('REFUSED ' .. why), 0)
 end

@@ -24,7 +24,7 @@ end
 
 -- Reports a user or a status (one of the two is ''). If the reporter already has an open report of the same user or status,
 -- nothing changes. There is no log entry, because only administrators read reports. `note` is JSON.
--- Reply: report id, or `unchanged` for an open one; the report's id.
+-- Reply: the id of the new report, or `unchanged` if one is open already; the id of the new or open report.
 function deed.report_create(uid, user, status, reason, note)
   local row = status ~= '' and find_visible_status(uid, status)
   if status ~= '' and not row then refuse('NOT_FOUND status status') end

@@ -21,12 +21,12 @@ local function highest_pair()
   return 0, 0
 end
 
--- Records on the log that Redis lost the end of the log (power cut, failover), and assigns no id below a lost one again.
--- A lost range is named by its first position, and its score is the id of the entry that records it. If the clock was
--- set back, one range may lie inside another, and clients of both resume at the lower position. So a range that begins
--- after the first position does not record this loss.
--- The first three are ms, seq and n of the newest entry that the caller knows and that still exists, the others those of
--- the newest lost entry.
+-- Records on the log that Redis lost the end of the log (power cut, failover). From then on no id below a lost one is made.
+-- Arguments: ms, seq and n of the newest entry that the caller knows and that still exists; ms, seq and n of the newest lost
+-- entry. Together they are the lost range.
+-- KEY.rollbacks has the recorded ranges. The score of a range is the id of the entry that records it. If the clock was set
+-- back, one range may lie inside another, and the clients of both must resume at the lower position. So a recorded range that
+-- begins after the range of the caller does not record the caller's loss.
 -- Reply: empty if the lost entry exists after all. Otherwise the position after which clients resume, and the position of
 -- the new entry (missing if the loss was recorded before).
 function run.log_record_rollback(from_ms, from_seq, from_n, lost_ms, lost_seq, lost_n)

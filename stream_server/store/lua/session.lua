@@ -1,5 +1,7 @@
--- Login sessions of a user: session id -> `<created> <used> <expires> <SHA-256 of the family secret> <SHA-256 of the
--- refresh token> [<scopes>] <user agent as JSON>`, times in ms. Scopes are comma-joined; a log-in has none here.
+-- Log-in sessions. KEY.sessions of a user is a hash: its fields are the ids of sessions, and a value is `<created> <used>
+-- <expires> <SHA-256 of the family secret> <SHA-256 of the refresh token> [<scopes>] <user agent as JSON>`. Times are in ms
+-- since 1970. The family secret is the part that all refresh tokens of one session have in common. Scopes are joined by commas;
+-- a session that began by a log-in has none here.
 local MAX_SESSIONS = 100
 
 -- Ends sessions. With `before` (Unix time in s), also revokes the tokens without a session that were issued up to then.

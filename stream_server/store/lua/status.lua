@@ -1,15 +1,29 @@
--- Statuses: their rows, posting and deleting. The JSON of a status is made of its row, here and in store/reads/statuses.py.
--- The field `row` of its hash is this JSON from the login to the conversation, in which a byte that JSON does not contain
--- stands for each text between two values. The bytes 3, 6 and 14 stand for a usual value too: USUAL_PLACE, USUAL_ENTITIES,
--- USUAL_LINKS. A row that ends with such a byte leaves out its conversation, which the status itself is the first of. A
--- foreign id and the byte 16 may stand before the login.
+-- Statuses: how they are stored and posted. removal.lua deletes them.
+--
+-- The hash of a status has one field `row` with all values that never change and that a page shows. A field for each of them
+-- would take about three times the memory. The row is the JSON of the status from the login to the conversation, in which one
+-- byte that JSON does not contain stands for each text between two values. The row of a usual status of the user ada:
+--
+--   ada <1> "tea" <2> 2026-01-02T03:04:05.678Z <3> en <6> <14>          (without the blanks)
+--
+-- The values and the bytes behind them, in their order:
+--
+--   foreign id      16, only if another site gave the status an id
+--   login            1
+--   message          2   as JSON with its quotation marks. It is not stored as plain text too, which nobody reads.
+--   time of posting  3 for USUAL_PLACE; or 4, then location and place as JSON members, then 5
+--   language         6 for USUAL_ENTITIES; or 7, then the entities as JSON, then 8
+--   links           14 instead of USUAL_LINKS; or 15 behind them as JSON members (in_reply_to to group)
+--   conversation     nothing if the status is the first of its own conversation
+--
+-- row_text writes a row. find_status here and `expand` in store/reads/statuses.py make JSON of it.
 local USUAL_PLACE = '"location":null,"place":null'
 local USUAL_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
 local NO_REACTIONS = ',"likes":0,"comments":0,"reposts":0}'
 local USUAL_ATTACHMENTS = '"media":[],"meta":null'
 local USUAL_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 
--- The JSON of a status up to its original and its counters, which are `tail`.
+-- The JSON of a status. `tail` is what stands behind the conversation: the original and the counters, or nothing.
 local function status_json(id, uid, login, message, posted, place, lang, entities, links, conversation, foreign_id, tail)
   return '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"') .. uid
     .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
@@ -25,13 +39,16 @@ local function row_text(login, message, posted, place, lang, entities, links, co
     .. (links == '' and '\14' or links .. '\15') .. conversation
 end
 
--- The text from a place up to a mark, and the place behind the mark. A pattern takes ten times as long for a long text.
+-- The part of `text` from the index `at` up to the byte `mark`, and the index behind the mark. A pattern would take ten
+-- times as long for a long text.
 local function cut(text, at, mark)
   local last = text:find(mark, at, true)
   return text:sub(at, last - 1), last + 1
 end
 
--- A status with the names of its values, or nil. `group` is '' for none, `origin` is nil for none.
+-- The stored status as a table with a name for each value, or nil if there is no such status. `group` is '' for a status
+-- outside of groups. `origin` is the id of the status that it reposts or quotes, or nil. `wordless` says that it is a repost
+-- without a text of its own. `head` is its JSON without original and counters.
 local function find_status(id)
   local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
   if not kept[1] then return nil end
@@ -58,15 +75,17 @@ local function embedded_json(row)
   return row.head .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments .. ',"reposts":' .. row.reposts .. '}'
 end
 
--- The row with one counter changed. The entry shows the new value before the hash has it.
+-- Changes one counter of a status that find_status returned, and returns this status. The entry of a write shows the new
+-- value before the hash has it.
 local function with_counter_changed(row, counter, by)
   row[counter] = to_text(tonumber(row[counter]) + by)
   return row
 end
 
--- A status's JSON as a viewer sees it, or nil if its visibility is less than `least` (ON_REQUEST or VISIBLE). What a
--- repost or a quote shows of its original is null if that is hidden from the viewer or deleted. A plain repost shows
--- nothing but its original, so it is hidden with it. `who` is the author's row if the script knows it.
+-- The JSON of a status (a table of find_status) as a viewer sees it, or nil if the viewer may not see it at least as far as
+-- `least` says (ON_REQUEST or VISIBLE). In a repost or a quote, `original` is null if the original is deleted or hidden from
+-- the viewer. A repost without a text shows nothing but its original, so it is hidden with its original. `who` is the
+-- author's row (find_user) if the script has it already.
 local function visible_status_json(viewer, row, least, who)
   if status_visibility(viewer, row.uid, row.group, who) < least then return nil end
   if not row.origin then return embedded_json(row) end
@@ -81,7 +100,7 @@ local function visible_status_json(viewer, row, least, who)
     .. ',"reposts":' .. row.reposts .. '}'
 end
 
--- The row of a status that the user may refer to; nil if it is unknown or hidden.
+-- The status (as find_status returns it) that the user may answer, repost or like; nil if it is unknown or hidden.
 local function find_visible_status(viewer, id)
   local row = find_status(id)
   return row and visible_status_json(viewer, row, ON_REQUEST) and row
@@ -94,7 +113,8 @@ local function require_right_to_post(uid, group)
   if not within or (place.kind == 'announcement' and place.uid ~= uid) then refuse('NOT_YOURS group group') end
 end
 
--- The status that a repost or quote in this group ('' for none) shows. A repost of a plain repost is one of the original.
+-- The status that a repost or quote in this group ('' for none) shows. Who reposts a repost without a text reposts its
+-- original. Refuses the write if the user may not repost the status.
 local function require_reposted(uid, id, group)
   local row = find_visible_status(uid, id)
   if row and row.wordless then row = find_visible_status(uid, row.origin) end
@@ -106,19 +126,20 @@ local function require_reposted(uid, id, group)
   return row
 end
 
--- The time in ISO 8601. The process gives the text of a second near the present, up to the point before the milliseconds,
--- because to make it costs more than any command of a post.
+-- The time `ms` in ISO 8601. The process sends the text of the present second (`second`, up to the point before the
+-- milliseconds, and `second_ms`, its ms since 1970), because to make this text costs a script more than any command of a post.
 local function time_text(ms, second_ms, second)
   local rest = ms - second_ms
   if rest >= 0 and rest < 1000 then return second .. string.format('%03dZ', rest) end
   return to_iso8601(ms)
 end
 
--- Makes the entry of a new status, stores it, and adds it to timelines or leaves a job for that. `append` appends the entry;
--- with `in_step` the timelines may change in this step. `refers` is nil, or what find_references returns. The other arguments
--- are as in claim.status_refer, with `entities` as JSON.
--- Returns the position; the status's id and JSON; the position of the entry as three numbers; the fence of the fan-out job
--- ('' if there is none), and for a job what first_readers returns.
+-- Appends the entry of a new status, stores the status, and adds it to timelines or leaves a job for that. `append` is the
+-- function that appends the entry: append_entry or claim_entry. With `in_step`, the script may change the timelines itself.
+-- `actor` is the author's row. `refers` is nil for a status that refers to nothing, else what find_references returns. The
+-- other arguments are as in claim.status_refer, with `entities` as JSON.
+-- Returns ten values: the position of the entry as text; the status's id and JSON; ms, seq and n of the position as numbers;
+-- the fence of the fan-out job, '' if the script changed the timelines itself; for a job what first_readers returns.
 local function write_status(append, in_step, actor, refers, group, message, lang, place, attachments, tags, entities,
     foreign_id, foreign_ms, second_ms, second)
   local uid, ms, seq, n, has_sleepers = actor.id, next_position()
@@ -154,8 +175,9 @@ local function write_status(append, in_step, actor, refers, group, message, lang
   return position, id, status, ms, seq, n, ''
 end
 
--- What a new status refers to: the rows `answered` and `original` or nil, its group and its mentions; as texts for
--- write_status, and as fields of its hash.
+-- What a new status refers to, as write_status takes it: `links`, `conversation`, `shown` and `facts` are parts of its JSON
+-- and of its entry, `login` is that of the answered author, and `fields` are names and values for its hash. `answered` and
+-- `original` are statuses of find_status, or nil. `mentioned` are ids of users.
 local function find_references(answered, original, group, attachments, mentioned)
   local found = {links = '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
     .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
@@ -197,14 +219,16 @@ local function add_to_sets(id, answered, original, group, mentioned)
   for _, who in ipairs(mentioned) do
     redis.call('ZADD', KEY.mentions .. who, id, id)
   end
-  if group ~= '' then -- such a status enters no profile and no tag
+  -- A status in a group enters no profile and no tag: the pages of a profile must not depend on who reads it.
+  if group ~= '' then
     redis.call('ZADD', KEY.grouped .. group, id, id)
     redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
   end
 end
 
--- Tells the author of the original, the author of the answered status and the mentioned users of a new status, each if the
--- user may see it. An answer replaces a mention.
+-- Notifies the author of the original, the author of the answered status, and the mentioned users of a new status, except
+-- users who may not see it. An answered author who is mentioned too gets only the notification of the answer. ms, seq and n
+-- are the position of the entry that the script has appended last.
 local function notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
   local receivers = {}
   local function add_if_visible(who, kind)
@@ -247,6 +271,7 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
   if refers then
     add_to_sets(id, answered, original, group, mentioned)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
+    -- As find_status would return it. To read the new status back took 7 % of a post with a mention.
     local row = {id = id, uid = uid, group = group, origin = original and original.id, original = original,
       wordless = message == '""', likes = '0', comments = '0', reposts = '0', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}
     notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
@@ -254,8 +279,9 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
   return position, status, id, fence, people, lists, asleep
 end
 
--- Posts a status that refers to nothing, as most do: nearly all of its cost is that of its commands. The arguments are as of
--- claim.status_refer. Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what
+-- Posts a status that refers to nothing, as most do. It is a script of its own, because each function that a script has
+-- costs time at each call, and this one needs half as many as claim.status_refer. Nearly all of its cost is that of its
+-- commands. The arguments are as of claim.status_refer. Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what
 -- first_readers returns.
 function claim.status_post(uid, message, lang, place, attachments, tags, second_ms, second, entities)
   local position, _, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true,
@@ -265,8 +291,8 @@ end
 
 -- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
 -- message as JSON, language; JSON members of the location and of the attachments ('' for the usual); folded hashtags, each
--- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. ARGV
--- has from 16 on what resolve_mentions says. Reply: as of claim.status_post.
+-- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. These
+-- 13 arguments are ARGV[3] to ARGV[15]. From ARGV[16] on stands what resolve_mentions reads. Reply: as of claim.status_post.
 function claim.status_refer(uid, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
     foreign_ms, second_ms, second)
   local position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to, origin, group,

@@ -19,10 +19,11 @@ local function find_sleepers(author, readers)
   return found
 end
 
--- The first FANOUT_BATCH_SIZE readers of an author: followers and, if these are all and there is room, lists with the
--- author. With scores if there are so many, because then another pass goes on behind them. And, if a home timeline may be
--- asleep (next_position), those of the author and these followers whose are. A write returns them, so that the first pass
--- need not ask.
+-- The first FANOUT_BATCH_SIZE readers of an author, as a write returns them to the process, which need not ask for them
+-- before the first pass of the job. Returns three lists:
+-- * followers; with scores in turn if there are FANOUT_BATCH_SIZE readers or more, so that the next pass continues behind them
+-- * lists that contain the author, if all followers are in the first list and there is room; with scores likewise
+-- * of the author and these followers, those whose home timelines are asleep (only if next_position says that one may be)
 local function first_readers(author, has_sleepers)
   local people = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1)
   local asleep = has_sleepers and find_sleepers(author, people) or {}
@@ -38,7 +39,7 @@ local function newest_statuses(author)
   return redis.call('ZRANGE', KEY.profile .. author, 0, TIMELINE_MAX - 1, 'REV')
 end
 
--- Whether these first readers are all readers of the author, and few enough.
+-- Whether these first readers are all readers of the author, and so few that the script may change their timelines itself.
 local function fit_in_step(people, lists)
   return #people + #lists < math.min(STEP_TIMELINES, FANOUT_BATCH_SIZE)
 end
@@ -49,8 +50,9 @@ local function refill_job(timelines, owner)
   return 'refill-' .. timelines .. '-' .. owner
 end
 
--- Calls `change` with key and place of the timeline of the author and of each of these first readers who is awake. If it
--- returns an error (the key has another type), a job is left, so that the failure is seen as that of any job.
+-- Calls `change(key, number)` for the timelines of the author (number 0) and of these first readers (1, 2, ...), except home
+-- timelines that are asleep. If it returns an error, because the key has another type, a job is left for this timeline, so
+-- that the failure is seen as that of any job.
 local function change_in_step(author, people, lists, asleep, ms, change)
   local is_asleep = {}
   for _, uid in ipairs(asleep) do is_asleep[uid] = true end
@@ -66,8 +68,8 @@ local function change_in_step(author, people, lists, asleep, ms, change)
   end
 end
 
--- Adds a new status to timelines. One of ADDS_PER_TRIM additions trims its timeline, as in store/jobs/runner.py. A digest of
--- the status decides which, so that no rhythm of posting trims a timeline never.
+-- Adds a new status to timelines. One of ADDS_PER_TRIM additions also trims its timeline, as in store/jobs/runner.py. A digest
+-- of the status's id decides which, because with a plain count a regular author might never trim the timeline of a reader.
 local function add_in_step(status, author, people, lists, asleep, ms)
   local draw = tonumber(redis.sha1hex(status):sub(1, 7), 16)
   change_in_step(author, people, lists, asleep, ms, function(timeline, place)

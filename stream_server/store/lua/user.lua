@@ -1,7 +1,7 @@
--- Users: their rows, sign-up, profiles, suspensions, and what ended between them.
--- How many ended follows and memberships of a user are known.
+-- Users: their rows, sign-up, profiles, suspensions, and the follows and memberships that ended.
+-- How many ended follows and memberships of a user are kept.
 local MAX_ENDED = 200
--- How many bytes of open_times are kept of a user: 40 times or more.
+-- How many bytes of a user's open_times are kept: 40 periods or more.
 local MAX_OPEN_TIMES_BYTES = 1400
 
 -- A user, or nil. All values are text. It is read anew each time, because counters change within a step.
@@ -13,14 +13,14 @@ local function find_user(uid)
     signup = kept[6], protected = kept[7] == '1', suspended = kept[8] == '1'}
 end
 
--- The user who writes. A token does not outlive its user or the user's good standing.
+-- The row of the user who writes. Refuses the write if the user does not exist or is suspended, whatever the token says.
 local function require_active_user(uid)
   local who = find_user(uid) or refuse('NOT_FOUND user')
   if who.suspended then refuse('SUSPENDED user') end
   return who
 end
 
--- The user who acts and the other user, whom a block or a suspension makes unknown.
+-- The rows of the user who acts and of the other user. A user who is suspended, or blocks the acting user, is unknown.
 local function require_pair(source_id, target_id)
   local source = require_active_user(source_id)
   if source_id == target_id then refuse('ONESELF id') end
@@ -47,13 +47,15 @@ local function is_protected(uid)
   return redis.call('HGET', KEY.user .. uid, 'protected') == '1'
 end
 
--- The times without protection of a user: `<from>-<to>`, as ids made then, with blanks between. The last has no end while
--- it lasts. Of many, the oldest are forgotten. Nothing is stored of a user whose protection never changed.
+-- The periods in which a user was not protected, as text: `<from>-<to>` for each, with blanks between. Both are ids that were
+-- made at that moment. The last period has no end while it lasts. If they are too many, the oldest are forgotten. Nothing is
+-- stored for a user whose protection never changed.
 local function open_times(uid)
   return redis.call('HGET', KEY.user .. uid, 'open_times') or is_protected(uid) and '' or '0'
 end
 
--- Begins or ends such a time of a user, at the entry whose id would be `id`. Call it before store_profile.
+-- Begins such a period of a user, or ends it (`is_end`), at the entry from whose position the id `id` is made. Call it before
+-- store_profile.
 local function store_open_time(uid, id, is_end)
   local times = open_times(uid)
   times = is_end and times .. '-' .. id or times == '' and id or times .. ' ' .. id
@@ -73,16 +75,17 @@ local function were_open(one, other, after)
   return false
 end
 
--- The audience of the entry that removes a status or comment of `author`. It is that of the entry that it removes, or
--- everybody if everybody could read what goes, because the protection under which it was written ended for some time since.
--- `other` is the author of the status under which the comment stands: it is read by those who may see both.
+-- The audience of the entry that removes a status or comment of `author`. `audience` is that of the entry that created it, and
+-- `id` its id. The result is the same, or the public if everybody could read the text at some time, because its author was
+-- protected at posting and unprotected at some time since. `other` is the author of the status under which a comment stands,
+-- else the same author: a comment is read by those who may see both authors.
 local function removal_audience(audience, id, author, other)
   local to = audience:match('^%a+')
   if to ~= 'followers' and to ~= 'users' then return audience end
   return were_open(author, other, id) and PUBLIC or audience
 end
 
--- Forgets what ended first of a user's follows and memberships.
+-- Forgets the oldest of a user's ended follows and memberships, if they are more than MAX_ENDED.
 local function trim_ended(uid)
   redis.call('ZREMRANGEBYRANK', KEY.ended .. uid, 0, -(MAX_ENDED + 1))
 end
@@ -180,9 +183,9 @@ function write.scopes_grant(admin, uid, scopes)
   return keep_reply(position)
 end
 
--- Makes the card and `protected` of `who`: of `values`, with those of ARGV in their place. ARGV has from `at` on: name,
--- bio, url, place, lang and protected as JSON ('' to keep a value). The last of the values is the end of the card: the id
--- that another site gave the user.
+-- Sets `card` and `protected` of the row `who`. ARGV has from `at` on six new values as JSON: name, bio, url, place, lang and
+-- protected, '' for each that stays. `values` has the present six, and as seventh the end of the card: '' or the JSON member
+-- with the id that another site gave the user.
 local function fill_card(who, values, at)
   for n = 1, 6 do
     values[n] = ARGV[at + n - 1] ~= '' and ARGV[at + n - 1] or values[n]

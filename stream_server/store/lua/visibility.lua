@@ -5,8 +5,9 @@ local function visibility_of_bits(bits)
   return VISIBILITY_TABLE:byte(bits + 1) - 48
 end
 
--- The facts between a viewer and an author. Following is read only for a protected author, because it admits to nobody
--- else. A script that knows the author's row (find_user) gives it as `who`. Ask before changing what is asked.
+-- The facts about a viewer and an author, as bits. Whether the viewer follows the author is read only for a protected author,
+-- because a follow gives no access to others. A script that has the author's row (find_user) already passes it as `who`. Call
+-- this before the script changes one of the relations.
 local function relation_facts(viewer, author, who)
   local bits = viewer == author and AUTHOR or 0
   if not who then
@@ -27,8 +28,8 @@ local function relation_facts(viewer, author, who)
   return bits
 end
 
--- The visibility for a viewer of what an author wrote, in a group ('' for none). `who` is as in relation_facts. A deleted
--- group is closed to all.
+-- The visibility, for a viewer, of a text by an author in a group ('' outside of groups): HIDDEN, ON_REQUEST or VISIBLE. `who`
+-- is as in relation_facts. A deleted group is closed to all.
 local function status_visibility(viewer, author, group, who)
   local bits = relation_facts(viewer, author, who)
   if group == '' then return visibility_of_bits(bits) end

@@ -26,7 +26,7 @@ class Circle(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether only its owner (of a list) or its members (of a group) may see it."""
+        """Whether only the owner may see this list, or only the members may see this group."""
         return self.kind == (b"private" if self.is_group else b"1")
 
     def json(self) -> bytes:

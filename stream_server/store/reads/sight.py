@@ -47,7 +47,7 @@ def _is_seen(row: Sequence[bytes | None], blocker: bytes | None) -> bool:
 
 
 def not_found(noun: str) -> NotFound:
-    """Make the error for ``<noun> [<parameter>]``, as the refusals of scripts name it (`refusals.py`)."""
+    """Return the NotFound error for a text ``<noun> [<parameter>]``, as scripts refuse (`refusals.py`)."""
     name, _, param = noun.partition(" ")
     return NotFound(f"unknown {name}", param=param or None)
 
@@ -168,5 +168,5 @@ class Sight:
 
 
 def _halves(replies: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the replies at even places, and those at odd places."""
+    """Return the replies with even indexes, and those with odd indexes."""
     return replies[::2], replies[1::2]

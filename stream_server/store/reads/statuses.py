@@ -31,7 +31,11 @@ _TEXTS = (
     (b"\x0e", _USUAL_LINKS + b',"conversation":"'),
     (b"\x0f", b',"conversation":"'),
 )
-"""The bytes that stand for texts in rows of statuses. ``lua/status.lua`` says what a row is."""
+"""The bytes that stand for texts in rows of statuses. ``lua/status.lua`` says what a row is.
+
+A row is nearly the JSON that a page shows, so the thirty rows of a page are expanded together, by replacing bytes. That
+takes 17 µs. To make the JSON of thirty rows from separate values took 44 µs.
+"""
 
 _LINKS = re.compile(
     rb'[\x06\x08]"in_reply_to":[^,]*,"in_reply_to_uid":[^,]*,"origin":(?:null|"([0-9]+)"),'
@@ -78,17 +82,17 @@ class StatusRow(NamedTuple):
 
     @property
     def is_plain_repost(self) -> bool:
-        """Whether it reposts another status and has no text of its own."""
+        """Whether the status reposts another one and has no text of its own."""
         return bool(self.origin) and b'\1""\2' in self.text
 
     @property
     def posted(self) -> bytes:
-        """Its time in ISO 8601."""
+        """The time of posting in ISO 8601."""
         return self.text.partition(b"\2")[2][:_TIME_LENGTH]
 
     @property
     def conversation(self) -> bytes:
-        """Id of the first status of its conversation."""
+        """Id of the first status of the conversation in which this status stands."""
         return self.id if self.text[-1] < _FIRST_OF_JSON else self.text.rpartition(_LINKED)[2]
 
     def short_json(self, original: bytes | None = None) -> bytes:
@@ -104,7 +108,7 @@ class StatusRow(NamedTuple):
 
 
 def expand(json: bytes) -> bytes:
-    """Return ``json`` in which rows of statuses stand as JSON alone: each byte of `_TEXTS` becomes its text.
+    """Return ``json`` with each row of a status in it expanded to plain JSON: each byte of `_TEXTS` becomes its text.
 
     It costs little more for a whole page than for one status. JSON without rows stays as it is.
     """
@@ -158,9 +162,10 @@ async def learn(
     sight: Sight, rows: Iterable[StatusRow | None], originals: Originals, others: Mapping[bytes, bytes] = NO_TEXTS,
     users: Iterable[bytes] = (),
 ) -> None:  # fmt: skip
-    """Read the facts that decide about statuses and about what they repost or quote, about other texts and users.
+    """Read the facts that decide whether the viewer may see some texts, and let ``sight`` know them.
 
-    ``others`` has the authors of these texts, by their Redis keys.
+    The texts are the statuses ``rows``, the ``originals`` that these repost or quote, and ``others``: the authors of
+    further texts, such as comments, by the Redis key of the text. ``users`` are ids of further users.
     """
     found = [row for row in (*rows, *originals.values()) if row is not None]
     authors = {*users, *others.values(), *(row.author for row in found)}
@@ -189,8 +194,8 @@ def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least:
 async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[bytes | None]:
     """Return the statuses with these ids as :func:`expand` takes them.
 
-    None stands for one below the visibility ``least``, and for no status. Most statuses refer to nothing. They need no
-    `StatusRow`.
+    None stands for an unknown status, and for one that the viewer sees less than ``least`` says. Most statuses refer to
+    nothing. For these no `StatusRow` is made.
     """
     found = await _read_values(sight.redis, ids)
     linked = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[0] and _LINKED in each[0]}
@@ -227,7 +232,7 @@ async def judge(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[b
 
 
 class Found(NamedTuple):
-    """A status under which other texts stand, with what it reposts or quotes."""
+    """A status whose comments, likes or reposts are read, with the status that it reposts or quotes."""
 
     row: StatusRow | None
     originals: Originals
@@ -235,9 +240,9 @@ class Found(NamedTuple):
     async def require(
         self, sight: Sight, others: Mapping[bytes, bytes] = NO_TEXTS, users: Iterable[bytes] = ()
     ) -> StatusRow:
-        """Read the facts about it, ``others`` and ``users``, see :func:`learn`, and return its row.
+        """Read the facts about this status, ``others`` and ``users`` (see :func:`learn`). Return the status's row.
 
-        Raises NotFound if the viewer may not see it even on request.
+        Raises NotFound if the viewer may not see the status even on request.
         """
         await learn(sight, [self.row], self.originals, others, users)
         if self.row is None or shown_json(sight, self.row, self.originals, Visibility.ON_REQUEST) is None:
@@ -246,7 +251,7 @@ class Found(NamedTuple):
 
 
 async def find(redis: RedisClient, status_id: bytes) -> Found:
-    """Return a status for whom it concerns, without asking whether it is visible."""
+    """Return a status and the status that it reposts or quotes, without a check of what the viewer may see."""
     (row,) = await read_rows(redis, [status_id])
     return Found(row, await read_originals(redis, [row]))
 

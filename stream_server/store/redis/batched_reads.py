@@ -49,9 +49,9 @@ class BatchedReads(Generic[Question, Answer]):
         return answer
 
     def _start_call(self) -> None:
-        """Start a call, which begins in the next iteration of the event loop and takes what waits then.
+        """Start a task that calls ``read`` in the next iteration of the event loop, with the questions that wait then.
 
-        It has a context of its own: the limits of the request that asks first hold for no other.
+        The task has an empty context, so that the timeout of the request that asked first holds for no other request.
         """
         call = asyncio.get_running_loop().create_task(self._call(), context=Context())
         self._calls.add(call)

@@ -127,9 +127,9 @@ class RedisClient:
 
     @property
     def primaries(self) -> "Sequence[RedisClient]":
-        """The primaries to ask for what every node has: this server alone.
+        """The clients of all servers that a scan of all keys must ask: only this one.
 
-        A cluster has several, see `DerivedRedis`.
+        The same attribute of `DerivedRouter` has one client for each primary of a cluster.
         """
         return (self,)
 
@@ -238,9 +238,10 @@ class RedisClient:
                 budget.charge(time.monotonic() - start, len(commands))
 
     async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
-        """Do the same as :meth:`run_pipeline` until ``deadline`` (by `time.monotonic`), outside of a request's limits.
+        """Run commands as :meth:`run_pipeline` does, until ``deadline`` (by `time.monotonic`).
 
-        This is for a call of several servers at once, whose caller counts it once.
+        The time does not count against the timeout of the present request. A caller that asks several servers at once
+        uses this method, and counts the time of all of them once.
         """
         packed = _pack(commands)
         return await self._send(self._lanes[choose_lane(commands, len(packed))], commands, packed, deadline)
@@ -297,7 +298,7 @@ class RedisClient:
         raise unavailable_error()
 
     async def subscribe(self, channels: Sequence[str], asides: Asides) -> Subscription:
-        """Subscribe to channels and those aside on a new connection. Redis has confirmed all when this returns.
+        """Subscribe to ``channels`` and those of ``asides`` on a new connection. Return when Redis has confirmed all.
 
         Raises `Unavailable` if Redis does not answer in time. A connection may also go silent later without an error,
         so the caller must compare its position with the log. The caller must close the subscription.

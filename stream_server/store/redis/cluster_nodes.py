@@ -52,10 +52,10 @@ class NodeRow(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Some slots, and the shard that serves them by one node's word.
+    """What one node says about a range of slots: which shard serves them.
 
-    ``epoch`` and ``node_id`` are those of the primary. ``is_failing_over`` tells that it has failed and a replica may
-    take its place.
+    ``epoch`` (config epoch) and ``node_id`` are those of the primary. ``is_failing_over`` says that the primary has
+    failed and that a replica may take its place.
     """
 
     epoch: int
@@ -75,7 +75,7 @@ def parse_rows(nodes_text: bytes) -> list[NodeRow]:
 def parse_claims(slot_rows: Iterable[Any], rows: Iterable[NodeRow], asked: HostPort) -> Iterator[Claim]:
     """Yield the claims in the reply of CLUSTER SLOTS. ``asked`` is the address of the node that answered.
 
-    A node without a known host has that of the node that was asked, as Redis means it.
+    A node whose host the reply leaves out has the host of ``asked``, as the documentation of Redis says.
     """
     row_by_id = {row.id: row for row in rows}
     for first_slot, last_slot, primary, *replicas in slot_rows:

@@ -162,7 +162,10 @@ class ClusterTopology:
             await self.refresh(moved_to)
 
     async def _ask(self) -> list[Answer]:
-        """Ask some nodes, or all that are known if none of these answers. Raises as :meth:`refresh`."""
+        """Ask some nodes which node owns which slot; if none of them answers, ask all known nodes. Return the answers.
+
+        Raises what :meth:`refresh` raises.
+        """
         listed = (node for shard in self._shards for node in (shard.primary, *shard.replicas))
         known = list(dict.fromkeys([*self._asked, *listed, *self.group.hosts]))
         chosen = self._choose(known)
@@ -220,7 +223,7 @@ class ClusterTopology:
             del self._clients[node]
 
     def _take(self, answers: list[Answer] | Exception) -> None:
-        """Make the table from the answers, if they are not the last ones."""
+        """Make a new table of slots from the answers, unless they are equal to the last answers."""
         if isinstance(answers, Exception) or answers == self._answers:
             return
         self._answers = answers
@@ -287,7 +290,7 @@ class CoreReplicaGuide:
 
 
 class NodeGuide:
-    """Guides connections to one node, whatever it owns."""
+    """Guides connections to one node of the cluster, whichever slots it owns."""
 
     def __init__(self, address: HostPort) -> None:
         self.address = address

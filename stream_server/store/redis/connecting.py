@@ -62,7 +62,7 @@ class GuidedConnection(Connection):
 
 
 class GuidedTlsConnection(GuidedConnection, SSLConnection):
-    """A redis-py connection with TLS to the server that a guide names."""
+    """A redis-py connection with TLS, to the server whose address a guide returns (such as that of a Sentinel)."""
 
 
 def guided_pool_arguments(guide: Guide, group: RedisGroup) -> dict[str, Any]:

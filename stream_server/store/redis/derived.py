@@ -182,7 +182,7 @@ class DerivedRouter:
     async def _run_group(
         self, commands: Sequence[Command], replies: list[Any], groups: Mapping[Target, list[int]], deadline: float
     ) -> None:
-        """Run the commands of one node, and follow its word until all have run or ``deadline`` has passed."""
+        """Run the commands of one node. Until ``deadline``, send those that it refuses to the node that it names."""
         for attempt in count():
             waits = self.follow_ups["tryagain"]
             await _gather([self._send(commands, replies, to, each, deadline) for to, each in groups.items()])
@@ -220,7 +220,7 @@ class DerivedRouter:
     def _find_refused(
         self, commands: Sequence[Command], replies: Sequence[Any], sent: Mapping[Target, Sequence[int]]
     ) -> Mapping[Target, list[int]]:
-        """Return those of the commands ``sent`` that must go elsewhere or again, by their next target, in order.
+        """Return, by their next target and in order, the commands in ``sent`` that must be sent again or elsewhere.
 
         The commands of one key keep their order. So the later ones of a refused key are sent again behind it, even if
         the node has run them, because the key may have come to this node between the two.
@@ -302,7 +302,10 @@ class DerivedRouter:
             self._let_go(node)
 
     def _let_go(self, node: Node) -> None:
-        """Forget a node, and close its connections when its last calls have ended. A later call makes it anew."""
+        """Forget the client of a node, and close its connections when its last calls have ended.
+
+        A later call to the node makes a new client.
+        """
         if self._nodes.get(node.address) is node:
             del self._nodes[node.address]
             task = asyncio.create_task(self._close_later(node), name="closing of a Redis node")

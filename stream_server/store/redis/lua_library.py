@@ -47,7 +47,7 @@ _COUNTER = "local appended = 0\n"
 """The first line of a script: the bytes that it has appended to the log. All its functions share this variable."""
 
 _FIRST_ARGUMENT = 3
-"""The place in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
+"""The index in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
 
 
 class _Function(NamedTuple):
@@ -107,7 +107,7 @@ class LuaLibrary:
                 self._scripts[found["call"]] = _to_function(_script_end(found))
 
     def _put_constants(self, text: str) -> str:
-        """Return a text with values in the place of constants, and of constants within these values."""
+        """Return a Lua text in which the value of each constant stands in the place of its name, also within values."""
         before = ""
         while text != before:
             before, text = text, _NAME.sub(self._value, text)

@@ -157,7 +157,7 @@ class PipelinedConnection(asyncio.Protocol):
         await self._closed
 
     def data_received(self, data: bytes) -> None:
-        """Give the replies to the calls in order."""
+        """Parse the bytes that Redis sent, and give each call its replies, in the order of the calls."""
         self._quiet_since = time.monotonic()
         arrived, unanswered = iter(self._reader.gets, NOT_YET), self._unanswered
         self._reader.feed(data)

@@ -25,10 +25,10 @@ MULTI, EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 
 
 class KeyRead:
-    """Makes one command for many keys that begin alike, such as HMGET for the same fields of many hashes."""
+    """Makes the same command for many keys that have one prefix, such as HMGET for some fields of many hashes."""
 
     def __init__(self, name: bytes, key_prefix: bytes, *arguments: bytes) -> None:
-        """``arguments`` are the words behind the key."""
+        """``arguments`` are the words of the command behind the key, such as the fields of HMGET."""
         self._start = b"*%d\r\n%b" % (len(arguments) + 2, pack_words([name]))
         self._key_prefix = key_prefix
         self._end = b"\r\n" + pack_words(arguments)

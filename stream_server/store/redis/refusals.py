@@ -102,7 +102,7 @@ def describe_for_operator(error: ApiError) -> str:
 
 
 def reason_for_operator(error: BaseException) -> str:
-    """Return why Redis does not do its work: the words of the first cause, and a word for its kind in brackets."""
+    """Return why Redis does not do its work: the text of the first cause, and one word for its kind in brackets."""
     cause = first_cause(error)
     text, kind = reason_of(cause).rstrip("."), _kind_of_failure(cause)
     return f"{text} ({kind})" if kind and kind not in text else text
@@ -179,7 +179,7 @@ def code_of(error: ResponseError) -> str:
 
 
 def message_of(error: ResponseError) -> str:
-    """Return the text of an error reply behind its code."""
+    """Return the text of an error reply without the code, its first word."""
     return str(error) if error.status_code else str(error).partition(" ")[2]
 
 

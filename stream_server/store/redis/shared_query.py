@@ -44,7 +44,10 @@ class SharedQuery(Generic[Answer]):
         return await asyncio.shield(self._running or self._start())
 
     async def next(self) -> Answer:
-        """Return the answer of a query that begins after this call, not of one that runs. Raises what it raises."""
+        """Return the answer of a query that begins after this call: not of one that runs already.
+
+        Raises what the query raises.
+        """
         earlier = self._running
         if earlier is not None:
             await asyncio.wait([earlier])

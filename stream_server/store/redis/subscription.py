@@ -110,7 +110,7 @@ class Subscription(asyncio.Protocol):
         self._opened.transport.abort()
 
     async def _deliver_directly(self, handle: Handle) -> None:
-        """Let `data_received` hand over the messages until one of them leaves work."""
+        """Let `data_received` hand over messages at once, until the listener returns an awaitable for one of them."""
         self._handle = handle
         try:
             await self._wait_for_change()
@@ -160,7 +160,7 @@ class Subscription(asyncio.Protocol):
         self._end(lost)
 
     def _hold(self) -> None:
-        """Keep the messages that come now, and wake the task that waits."""
+        """Hand over no more messages for now: `data_received` keeps them. Wake the task that waits for this."""
         self._handle = None
         self._changed.set()
 

@@ -31,7 +31,9 @@ SMALL_WRITES = 8
 
 
 def bound_appended(message_max_chars: int, write_count: int) -> int:
-    """Return the bytes that the writes of a call count if its client left: as many as the largest ones append, or more.
+    """Return the bytes of the log to charge for writes whose replies nobody reads, because the client has left.
+
+    They are at least as many as the largest writes append.
 
     An entry has at most two texts: a status, and the one that it quotes or answers.
     """

@@ -1,5 +1,8 @@
 """Open streams of all server processes: which process holds which stream of a user.
 
+Redis has the id of each stream, its process, its scopes and when it was opened, and nothing else. The process describes
+the rest, such as the filters, when somebody lists the streams (:meth:`OpenStreams.ask`).
+
 A process that dies leaves its streams in the table. Its lease ends soon after. From then on they are not counted.
 """
 

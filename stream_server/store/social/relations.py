@@ -82,7 +82,8 @@ class Follows(Noun):
     ) -> list[FollowOutcome]:
         """Follow the users in ``follow``, then unfollow those in ``unfollow``, for the user ``source``.
 
-        Each change is atomic and has its own outcome, and all changes share one round trip. If the client sent an
+        Each change is a script of its own with its own outcome, because one script for the whole batch would block all
+        of Redis while it runs. All changes share one round trip. If the client sent an
         idempotency key, another round trip stores the key first, so the client cannot use it for another batch. A
         batch that changes nothing gives its key back.
 

@@ -118,7 +118,7 @@ def _report_json(report: bytes, row: Sequence[bytes]) -> bytes:
 
 
 def _quoted(text: bytes | None) -> bytes:
-    """Return a text without escapes as JSON, null for an empty one and for none."""
+    """Return a text that needs no escapes as a JSON string. An empty text and None become null."""
     return b'"%b"' % text if text else b"null"
 
 

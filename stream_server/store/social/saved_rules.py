@@ -34,7 +34,8 @@ class StoredRule(entry.SavedRule, frozen=True):
 class _RemovedRule(entry.SavedRule, frozen=True):
     """A removed rule. ``removed`` is the cursor of the removal.
 
-    The one without an id says that all rules are forgotten that were removed up to its cursor.
+    Redis keeps a limited number of removed rules. One object with an empty id stands for the forgotten ones: all rules
+    whose removal has its cursor or an earlier one.
     """
 
     removed: str = ""
@@ -71,8 +72,9 @@ class StoredRules(Noun):
     async def get_all_at(self, uid: str, position: Position) -> tuple[list[entry.SavedRule], Position]:
         """Return the rules that a user had at a position of the log, oldest first, and this position.
 
-        If rules of then are forgotten, these are the rules at the first later position at which all are known, and
-        that position. The ids of rules and removals are in the order of the log.
+        Redis forgets the oldest removed rules. If it has forgotten a rule of this position, return the rules at the
+        first later position at which Redis knows all of them, and that position. The ids of rules and removals are in
+        the order of the log.
         """
         living, removed = ("HVALS", keys.key_for("rules", uid)), keys.key_for("removed_rules", uid)
         removed_later = ("ZRANGEBYSCORE", removed, f"({position.status_number}", "+inf")

@@ -115,7 +115,7 @@ class Sessions(Noun):
         return (await self.get_token_statuses([token]))[0]
 
     async def get_token_statuses(self, tokens: list[TokenId]) -> list[TokenStatus]:
-        """Return the status of each of several access tokens, in one round trip for a hundred of them."""
+        """Return for each token what :meth:`get_token_status` returns, in one round trip for a hundred of them."""
         found: list[TokenStatus] = []
         for start in range(0, len(tokens), TOKENS_PER_CHECK):
             some = tokens[start : start + TOKENS_PER_CHECK]
@@ -196,7 +196,7 @@ _REVOKED_READ = KeyRead(b"EXISTS", keys.key_for("revoked").encode())
 
 
 def _status_commands(token: TokenId) -> Sequence[Command]:
-    """Return what to ask about a token: two commands, and three if it belongs to a session."""
+    """Return the commands that read the status of a token: two, and three if the token belongs to a session."""
     user = _USER_READ.command(token.uid.encode())
     if token.session:
         sessions = keys.key_for("sessions", token.uid)

@@ -143,9 +143,10 @@ class Talks(Noun):
         return found
 
     async def _find(self, sight: Sight, ids: Sequence[bytes]) -> "list[_Talk | None]":
-        """Return those talks that the viewer has accepted, or has as the request of a user who can contact the viewer.
+        """Return the talks with these ids, in this order.
 
-        None stands for any other.
+        None stands for a talk that the viewer has neither accepted, nor has as the request of a user who can contact
+        the viewer.
         """
         accepted, requested, talk, marks, messages = (
             keys.key_for(name).encode() for name in ("talks", "talk_requests", "talk", "marks", "messages")
@@ -223,7 +224,7 @@ class _Talk(NamedTuple):
     last_shown: bytes
 
     def shows(self, message: bytes) -> bool:
-        """Return whether a message, named by its id, is not behind the last one that is shown."""
+        """Return whether the viewer may see the message with this id: it is not newer than the last shown message."""
         return self.last_shown == b"+inf" or int(message) <= int(self.last_shown)
 
     def json(self, last_message: bytes | None, unread: int) -> bytes:

@@ -87,7 +87,7 @@ class UserGraphs(Noun):
         return self._graphs.ask(uid)
 
     async def _read_graphs(self, uids: Sequence[str]) -> "list[UserGraph | asyncio.Future[UserGraph]]":
-        """Return the graph of each user, or its future if it is large."""
+        """Return the graph of each user. A large graph is still being read: its future stands in its place."""
         names = [uid.encode() for uid in uids]
         commands = [command for read in _SIZE_READS for command in read.commands(names)]
         newest, *replies, later = await self._redis.execute_each(READ_NEWEST_ENTRY, *commands, READ_NEWEST_ENTRY)

@@ -66,7 +66,7 @@ class HomeVisits:
             self._needed, self._needed_checked_at = since is not None, checked_at
 
     async def arrive(self, uid: str) -> None:
-        """Return when the home timeline of a user who comes to read it is complete.
+        """Wait until the home timeline of a user who wants to read it is complete.
 
         Raises `Unavailable` if it is not complete before the time of the request is over. Job workers complete it then.
         """
@@ -123,7 +123,10 @@ class IdleHomes:
         return taken is not None
 
     async def scan(self) -> AsyncIterator[list[str]]:
-        """Scan all keys. Yield the users of each page who have a home timeline, without a page that has none."""
+        """Scan the names of all keys, page by page. Yield the ids of the users whose home timelines are on a page.
+
+        A page without a home timeline is left out.
+        """
         for server in self._derived.primaries:
             cursor = b"0"
             while True:
@@ -135,11 +138,11 @@ class IdleHomes:
                     break
 
     async def let_sleep(self, uids: Sequence[str], idle_seconds: float) -> int:
-        """Drop the home timelines of those of the users who have not come for ``idle_seconds``.
+        """Let the home timelines of those users fall asleep who have not read theirs for ``idle_seconds``.
 
-        Return how many were dropped.
+        Nothing is added to a sleeping timeline, and a job deletes it. Return how many fell asleep.
 
-        The recorded time of a user's last visit may be `SLACK_SECONDS` old, so this time is added.
+        A visit is recorded up to `SLACK_SECONDS` late, so this time is added to ``idle_seconds``.
         """
         limits = round((idle_seconds + SLACK_SECONDS) * 1000), round(LEARN_SECONDS * 1000)
         pages = [tuple(uids[at : at + USERS_PER_CALL]) for at in range(0, len(uids), USERS_PER_CALL)]

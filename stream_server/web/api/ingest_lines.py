@@ -134,8 +134,12 @@ _OPTIONAL = {
     "user": frozenset({"login", "name", "bio", "url", "place", "lang"}),
     "status": frozenset({"location", "place", "lang", "media", "meta"}),
 }
-"""Members that are left out if they are invalid, by the object that has them. Of a status these only describe it. An
-invalid ``protected`` refuses the line: without it everybody would see what the user writes."""
+"""Members that are left out if they are invalid, by the object that has them. The answer names each of them.
+
+To refuse the line instead cost a site all posts of a user whose profile had one invalid member. The members of a status
+that are listed here only describe it. An invalid ``protected`` refuses the line: without it everybody would see what
+the user writes.
+"""
 
 
 def _op(line: type[msgspec.Struct] | msgspec.Struct) -> str:

@@ -80,7 +80,7 @@ def page(
     path: str, name: str, summary: str, response: type[PageAnswer], query_type: type[PageQuery] = PageQuery, *,
     call: str = "", scope: str = "read", **options: Any,
 ) -> Route:  # fmt: skip
-    """Return a row for reading one page of a list by a method of the store: ``call``, else ``name``.
+    """Return the row of a route that reads one page of a list by a method of the store: ``call``, else ``name``.
 
     The method gets the caller, the parameters of the path, the page request, and the members of ``query_type`` that are
     not about the page, in their order. It returns a page. The last member of ``response`` is the list.
@@ -114,9 +114,10 @@ def write(
     scope: str = "write",
     **options: Any,
 ) -> Route:
-    """Return a row for a write without a body. The method gets the idempotency key, and what the query has.
+    """Return the row of a route that writes and takes no body.
 
-    The answer is ``done``, or what the method returns in the shape of ``response``. Without both it is empty, with 204.
+    The method of the store gets the idempotency key and the members of the query. The answer is ``done``, or the result
+    of the method as a ``response``. Without both, the answer is empty and has the status 204.
     """
     names, find_method = _find_work(path, call or name)
     me_parameter = options.get("me_parameter", "")

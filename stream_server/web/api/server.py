@@ -115,7 +115,7 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 async def describe(request: web.Request) -> web.Response:
-    """Return the server's name and version, and the first requests of a new client, as JSON."""
+    """Return the server's name and version, and the requests with which a new client begins, as JSON."""
     about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
     if await may_read_operations(request):
         about["version"] = full_version()

@@ -131,7 +131,10 @@ async def log_in(request: web.Request) -> web.Response:
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: end the caller's session, or with ``all`` all of them, with their tokens and streams."""
+    """``DELETE /v1/sessions``: end the caller's session, or with ``all`` all of them, with their tokens and streams.
+
+    To revoke only the token of the request would not be enough: a token from before the last refresh would still work.
+    """
     claims, sessions, key = request[CLAIMS], request.app[STORE].sessions, IdempotencyKey.generate()
     if query.parsed_query(request, LogOutQuery).all:
         await sessions.end_all(claims.sub, key)

@@ -214,7 +214,7 @@ async def get_trends(request: web.Request) -> web.Response:
 
 
 def _timeline(path: str, name: str, summary: str, call: str = "") -> Route:
-    """Return a row for reading one page of a timeline's statuses, by cursor or by number."""
+    """Return the row of the URL table for a timeline, whose pages are read by cursor or by number."""
     return page(path, name, summary, StatusPage, NumberedPageQuery, call=call)
 
 

@@ -234,7 +234,7 @@ async def _plan_and_open(
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """Plan a stream that starts ``abs(backfill_count)`` posts before the head and, if that is negative, ends there."""
+    """Plan a stream from ``abs(backfill_count)`` posts before the head on. A negative count lets it end at the head."""
     parser = request.app[SUBSCRIPTION_PARSER]
     if backfill_count:
         await begin_to_ask(request)

@@ -148,7 +148,10 @@ class FieldSelection(NamedTuple):
 
 
 def read_fields(parameters: Mapping[str, str]) -> FieldSelection:
-    """Return the requested members of Tweets, users, places and media. Raises InvalidValue for an unknown name."""
+    """Return which members of Tweets, users, places and media the client asks for, with those that are always sent.
+
+    Raises InvalidValue for an unknown name.
+    """
     expansions = _read_names(parameters, "expansions", frozenset(EXPANSIONS))
     _read_names(parameters, "poll.fields", POLL_FIELDS)
     return FieldSelection(

@@ -36,7 +36,8 @@ class Acceptor:
 def _run(connecting: Coroutine[asyncio.Future[object], None, object], _: object = None) -> None:
     """Run the coroutine until it waits for a future, and go on when the future is done.
 
-    It waits once, for the loop to call ``connection_made``. A task for this takes as long as the rest.
+    It waits once, for the loop to call ``connection_made``. A task for this took 4 to 5 of the 38 µs that a connection
+    cost in a burst.
     """
     try:
         waited_for = connecting.send(None)

@@ -23,6 +23,7 @@ from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
+from stream_server.web.http.opening import Opening
 from stream_server.web.http.static_files import StaticFile
 from stream_server.web.route import Route
 
@@ -80,8 +81,8 @@ WAIVED = web.RequestKey("waived", RateLimited)
 TURN = web.RequestKey("turn", Place)
 """The request's turn among those of its address. Absent if the route or the server has no limits."""
 
-OPENING = web.RequestKey("opening", Place)
-"""The place of a request among the streams that open. A request that goes on for long must give it back before."""
+OPENING = web.RequestKey("opening", Opening)
+"""The opening of a stream or a long poll: what its code may wait for. Present on every route that is streaming."""
 
 VIEWER_READ: "web.RequestKey[asyncio.Future[Viewer | None]]" = web.RequestKey("viewer_read")
 """The reading of the caller's relations, which keeps them in memory until a stream has them. Absent if they were."""

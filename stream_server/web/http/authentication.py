@@ -124,7 +124,7 @@ def _read_relations_meanwhile(request: web.Request, uid: str) -> None:
 
 
 async def _to_own_user(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
-    """Return the claims with this server's id of the user, whom another issuer calls by another id."""
+    """Return the claims of another issuer's token with the user's id on this server in the place of the issuer's id."""
     assert claims.profile is not None
     known = app[SUBJECTS]
     uid = known.get(claims.sub)
@@ -138,12 +138,12 @@ async def _to_own_user(app: web.Application, claims: Claims, stream_request: web
 
 
 def token_id(claims: Claims) -> TokenId:
-    """Return what the store needs to know of a token to say whether it is revoked."""
+    """Return the identity of a token, by which the store finds whether the token is revoked."""
     return TokenId(claims.sub, claims.jti, claims.session, claims.iat)
 
 
 async def _fetch_key_for(app: web.Application, token: str, stream_request: web.Request | None) -> None:
-    """Fetch the key of a token if it is a new one of another issuer."""
+    """Fetch the public key that verifies a token, if another issuer uses a key that this process does not have yet."""
     if app[KEY_SET].lacks_key_for(token):
         await begin_to_ask(stream_request)
     await app[KEY_SET].ensure_key_for(token)
@@ -223,7 +223,7 @@ async def require_operations(request: web.Request) -> None:
 
 
 def _is_local(config: Config, request: web.Request) -> bool:
-    """Return whether the request comes from this machine, and means it: its `Host` is a name of this machine.
+    """Return whether the request comes from this machine, and its `Host` is a name of this machine.
 
     The name of another site can be made to lead to 127.0.0.1 (DNS rebinding). Then a page of that site could read what
     is open to this machine, but its browser sends the site's name as `Host`.

@@ -23,7 +23,7 @@ class BadChunks(Exception):
 
 
 class ChunkedBody:
-    """The part of a chunked body that has not come yet.
+    """Reads a chunked body (RFC 9112 §7.1) from the bytes of a connection, as they come.
 
     Attributes:
         is_complete: Whether the last chunk and the end of its trailer fields have come.
@@ -58,7 +58,7 @@ class ChunkedBody:
         return chunk + b"0\r\n\r\n" if self.is_complete else chunk
 
     def _take_chunk(self, held: bytearray, at: int, data: list[bytes]) -> int:
-        """Append to ``data`` what has come of the chunk at index ``at`` of ``held``. Return the index behind that."""
+        """Append to ``data`` what has come of the chunk at index ``at`` of ``held``. Return the index behind it."""
         if not self._data_left and not self._is_behind_data:
             line = _SIZE_LINE.match(held, at)
             if line is None:
@@ -99,7 +99,7 @@ class ChunkedBody:
 
 
 class SizedBody:
-    """The part of a body of known size that has not come yet.
+    """Reads a body of known size from the bytes of a connection, as they come.
 
     Attributes:
         is_complete: Whether all bytes have come.

@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts,
         keepalive: TcpKeepalive | None, peer: object = None,
     ) -> None:  # fmt: skip
-        """``keepalive`` is None if it was inherited, and ``peer`` None if the transport must tell the address."""
+        """``keepalive`` is None if the socket inherited it. ``peer`` is the client's address, None to ask for it."""
         self._door = door
         self._loop = loop
         self._timeouts = timeouts
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         return self.transport.get_write_buffer_size()
 
     def is_evictable(self, now: float) -> bool:
-        """Whether nobody waits for this connection at ``now`` (time of the loop): it is idle, or its client is."""
+        """Whether the connection may be closed to make room at ``now`` (time of the loop), see `Eviction`."""
         eviction, longest = ROWS[self.cycle.state].eviction, now - EVICTED_AFTER_SECONDS
         if self._write_deadline is not None:
             return self._write_deadline.began_at <= longest
@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
         return eviction == Eviction.ALWAYS
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the deadline of the first head. If there is no room for the connection, answer so and close it."""
+        """Start the deadline of the first head. If there is no room for the connection, send a refusal and close it."""
         transport = cast("asyncio.Transport", transport)
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
         peer = self._peer or transport.get_extra_info("peername")
@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         self._set_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the handling of a request, and give everything back."""
+        """Cancel the handling of the present request, and give back what the connection holds in the server."""
         self._give_back()
         handler, self._handler = self._handler, None
         task, self.task = self.task, None
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
             task.cancel()
 
     def _give_back(self, event: Event = Event.LEFT) -> None:
-        """End the cycle, and give back what the connection has in the server."""
+        """Move to CLOSED by ``event``, and give back the place in the table, the counted bytes and the timers."""
         self.cycle.move(event)
         self.transport = None
         self._door.connections.pop(self, None)
@@ -181,9 +181,9 @@ class Connection(asyncio.Protocol):
             transport.abort()
 
     def require_client(self) -> asyncio.Transport:
-        """Return the transport, for the stream that is about to have it. Raises ConnectionResetError without a client.
+        """Return the transport, for a stream that is about to take it over by :meth:`detach`.
 
-        A stream whose client has shut down its sending side ends, since its successor would not hear of it.
+        Raises ConnectionResetError if the client has left or stopped sending: the stream would not hear of this later.
         """
         if self.transport is None or self.transport.is_closing() or self.cycle.has_ended:
             raise ConnectionResetError("the client left")
@@ -192,7 +192,7 @@ class Connection(asyncio.Protocol):
     def detach(self, successor: asyncio.Protocol) -> ConnectionPlace:
         """Give the transport, which `require_client` has returned just now, to another protocol, such as a stream.
 
-        Return its place in the table, which the caller gives back at the end. aiohttp's handler ends like at a close.
+        Return the connection's place in the table, to be given back when the stream ends. aiohttp's handler is closed.
         """
         transport = self.transport
         assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
@@ -214,19 +214,19 @@ class Connection(asyncio.Protocol):
         return place
 
     def data_received(self, data: bytes) -> None:
-        """Hold the bytes, and take the requests and parts of bodies that can be handled now."""
+        """Hold the bytes that came, and handle the requests and parts of bodies that they complete."""
         self.last_heard_at = self._loop.time()
         self.cycle.receive(data)
         self.go_on()
 
     def eof_received(self) -> bool:
-        """Answer what has come wholly. Return whether the connection stays open for that."""
+        """Let whole requests be answered. Return whether the connection stays open for their answers."""
         self.cycle.end_input()
         self.go_on()
         return self.cycle.state < CLOSING
 
     def go_on(self) -> None:
-        """Take what can be handled of the held bytes. Then set deadline, reading and account as the state asks."""
+        """Handle heads and parts of bodies in the held bytes. Then set deadline, reading and account by the state."""
         cycle, free = self.cycle, self._door.held_bytes.limits.free
         while True:
             state = cycle.state
@@ -281,7 +281,7 @@ class Connection(asyncio.Protocol):
         return cycle.state not in TAKES_BODY
 
     def _set_reading(self, *, is_paused: bool) -> None:
-        """Read nothing from a client whose body is not read, or that sends many requests before it has its answers."""
+        """Pause reading while nobody takes the body, or while the client is many requests ahead; or resume."""
         transport = self.transport
         if transport is None or transport.is_closing():
             return
@@ -292,13 +292,13 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def pass_on(self, head: bytes) -> None:
-        """Let aiohttp handle a request."""
+        """Let aiohttp handle the request with this head, because `usual_request` does not read it."""
         if self._handler is None:
             self._handler = self._door.make_handler(self)
         self._handler.data_received(head)
 
     def end_request(self, *, goes_on: bool) -> None:
-        """Note that the answer was written, and read the next request. ``goes_on`` is False if there is no other."""
+        """Note that the answer was written. Read the next request, or close the connection unless it ``goes_on``."""
         if goes_on:
             self.cycle.move(Event.ANSWERED)
             self.task = None
@@ -309,13 +309,13 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def answer(self, data: bytes, *, goes_on: bool) -> None:
-        """Send the whole answer of a request that aiohttp does not know. Then read the next one, or end."""
+        """Send ``data``, the whole answer to a request without aiohttp. Then read the next request, or close."""
         if self.transport is not None and self.cycle.state == RUNNING:  # else it was refused meanwhile
             self.transport.write(data)
             self.end_request(goes_on=goes_on)
 
     def refuse(self, refusal: Refusal) -> None:
-        """Give the request up, and close the connection. The client gets ``refusal`` if no handler has its request."""
+        """Give up the request, and close the connection. The client gets ``refusal`` if no handler has the request."""
         is_early = self.cycle.is_client_sending
         self.cycle.move(Event.REFUSAL)
         if self.cycle.state == CLOSED:
@@ -332,7 +332,7 @@ class Connection(asyncio.Protocol):
             self._end(is_early=is_early)
 
     def _end(self, *, is_early: bool = False) -> None:
-        """Let what was written leave, and close the socket.
+        """Close the socket when the bytes that were written have left.
 
         If ``is_early``, bytes of the client may be under way. They are read and dropped for a while.
         """

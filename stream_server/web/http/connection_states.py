@@ -1,24 +1,33 @@
 """The states of one HTTP connection, and what each may receive.
 
-A connection carries one request at a time (RFC 9112 §9.3)::
+A connection begins in HEAD, and carries one request at a time (RFC 9112 §9.3). The names on the arrows are events::
 
-           bytes         whole head           start             body begins
-    IDLE --------> HEAD ------------> QUEUED -------> RUNNING -------------> BODY
-     ^            (first)             (a stream waits | ^  |                 |  |
-     |                                 here for its <-+ |  |   body whole    |  |
-     |                                 turn)            +--|-----------------+  |
-     |                                                     |                    |
-     | the kernel has                               answer |                    | answer
-     | the answer                                          v     body whole     v
-     +------------------------------------------------- SENDING <------------- REST
+    HEAD --- WHOLE_HEAD --> QUEUED --- START ---> RUNNING --- BODY_BEGINS --> BODY
+     ^                       ^  ^                  | | ^                      |  |
+     | BYTES                 |  +----- QUEUE ------+ | +----- BODY_WHOLE -----+  |
+     |                       |                       | ANSWERED                  | ANSWERED
+     |                       |                       v                           v
+    IDLE --- WHOLE_HEAD -----+                    SENDING <--- BODY_WHOLE --- REST
+     ^                                               |
+     +-------------------- SENT ---------------------+
 
-    HEAD, IDLE, QUEUED -- refusal --> CLOSING: what was written leaves, further bytes are dropped --> CLOSED
-    all but these -- last answer ---> CLOSING
-    RUNNING, BODY -- detach --------> CLOSED: a stream has the socket
+    event         leads to CLOSING from                         leads to CLOSED from
+    REFUSAL       HEAD IDLE QUEUED                              BODY RUNNING REST SENDING
+    DEADLINE      HEAD IDLE REST                                QUEUED BODY RUNNING
+    END_OF_INPUT  HEAD IDLE QUEUED BODY REST                    -
+    DRAIN         HEAD IDLE REST SENDING                        -
+    CLOSE         HEAD IDLE QUEUED BODY RUNNING REST SENDING    -
+    DETACH        -                                             BODY RUNNING
+    EVICTION      -                                             HEAD IDLE BODY RUNNING REST SENDING CLOSING
+    LEFT          -                                             HEAD IDLE QUEUED BODY RUNNING REST SENDING CLOSING
+
+In CLOSING, what was written leaves, and further bytes of the client are dropped. After DETACH a stream has the socket.
+BODY_BROKEN, and each other event that a state may receive, does not change the state.
 
 :data:`ROWS` is the whole truth: what each state may receive, its deadline, whether the request counts as held bytes,
-and whether the connection may be closed to make room. A pair that has no cell raises :class:`ImpossibleEvent`. Nothing
-that a client sends, and nothing that a handler does, in any order, reaches such a pair.
+and whether the connection may be closed to make room. A pair of a state and an event that has no cell raises
+:class:`ImpossibleEvent`. Nothing that a client sends, and nothing that a handler does, in any order, reaches such a
+pair.
 """
 
 from collections.abc import Mapping
@@ -84,15 +93,15 @@ class Event(IntEnum):
 class Eviction(IntEnum):
     """When a connection may be closed to make room for others.
 
-    One that the kernel has bytes of an answer for is closed after some seconds of that only, in each state.
+    A connection whose client has left bytes of an answer unread is closed only after some seconds, in each state.
     """
 
     ALWAYS = 0
     """At any time: nobody waits for it."""
     UNREAD = 1
-    """Only then."""
+    """Only if its client has left bytes of an answer unread for some seconds."""
     SILENT = 2
-    """Also when its client has sent nothing of a body for some seconds."""
+    """As UNREAD, and also if its client has sent nothing of a body for some seconds."""
     NEVER = 3
 
 

@@ -19,6 +19,7 @@ from stream_server.web.http.connection_states import Event
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
+from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
@@ -138,7 +139,7 @@ class FrontDoor:
             return
         if head.startswith(self._streams.begins):
             connection.cycle.is_stream = True
-            self._start_queue.begin_in_turn(partial(self._begin_stream, connection))
+            self._start_queue.begin_in_turn(partial(self._try_at_once, connection))
             return
         connection.cycle.move(Event.START)
         request = self._requests.read(connection, head)
@@ -147,7 +148,7 @@ class FrontDoor:
         else:
             connection.task = self._loop.create_task(self._answer(request))
 
-    def _begin_stream(self, connection: Connection) -> None:
+    def _try_at_once(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
         head = connection.cycle.head
         if not head:
@@ -157,35 +158,45 @@ class FrontDoor:
         if request is None:
             connection.pass_on(head)
             return
+        request[OPENING] = opening = Opening()
         answering = self._answer(request)
         try:
             answering.send(None)
         except StopIteration:
             return  # the stream is open, or was refused
+        if opening.state is not OpeningState.MUST_ASK:
+            logger.error("a stream waited for something before it asked whether it may: see `Opening.ask`")
+            answering.close()
+            connection.abort()
+            return
         connection.cycle.queue(head)
-        openings = self._app[LIMITS].openings  # it asks Redis first: `begin_to_ask` has returned to here
+        openings = self._app[LIMITS].openings
         place = openings.take_now()
         if place is not None:
-            self._go_on(request, answering, place)
+            self._ask(request, answering, place)
         elif ALLOWANCE in request:  # it was counted, and must not be counted again
-            openings.begin_in_turn(partial(self._go_on, request, answering))
+            openings.begin_in_turn(partial(self._ask, request, answering))
         else:  # until its turn comes, only its bytes are kept
             answering.close()
-            openings.begin_in_turn(partial(self._begin_later, connection))
+            openings.begin_in_turn(partial(self._read_again_and_ask, connection))
 
-    def _begin_later(self, connection: Connection, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return False if it must not begin, so ``place`` is free."""
+    def _read_again_and_ask(self, connection: Connection, place: Place) -> bool:
+        """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``place`` is free."""
         request = self._streams.read(connection, connection.cycle.head)  # empty if the client has left, or was refused
-        return request is not None and self._go_on(request, self._answer(request), place)
+        if request is None:
+            return False
+        request[OPENING] = Opening()
+        return self._ask(request, self._answer(request), place)
 
-    def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
+    def _ask(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
         """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
         connection = request.connection
         if not connection.cycle.head:
             answering.close()
             return False
         connection.cycle.move(Event.START)
-        request[OPENING] = place
+        opening = request[OPENING]
+        opening.place, opening.state = place, OpeningState.MUST_ASK
         connection.task = task = self._loop.create_task(answering)
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
         return True

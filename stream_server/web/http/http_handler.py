@@ -23,6 +23,7 @@ from stream_server.web.http.chunks import ChunkedBody, SizedBody
 from stream_server.web.http.connection import Connection, HttpHandler
 from stream_server.web.http.connection_timeouts import LINGER_SECONDS
 from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
+from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import OPENED, error_response, http_exception_to_api_error
 
@@ -125,7 +126,8 @@ class Dispatcher:
             else:
                 protocol.connection.cycle.begin_stream()
             protocol.connection.go_on()
-            request[OPENING] = self._app[LIMITS].openings.place()
+            state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
+            request[OPENING] = Opening.in_task(self._app[LIMITS].openings.place(), state)
         return await handle_request(request, request.route)
 
 
@@ -148,7 +150,7 @@ class LentTransport(asyncio.Transport):
         return self._transport.is_reading()
 
     def pause_reading(self) -> None:
-        """Get no more of the body, because the handler has not read what came."""
+        """Stop reading the body from the socket, because the handler has not taken what came before."""
         self._connection.cycle.is_body_paused = True
 
     def resume_reading(self) -> None:
@@ -284,7 +286,7 @@ class Handler(web.RequestHandler, HttpHandler):
 
 
 def _connection_error(status: int, error: BaseException | None) -> ApiError:
-    """Return what the client is told of an error outside the handlers. Forget the bytes that were no HTTP.
+    """Return the answer to a client for an error outside of the handlers. Forget the bytes that were not valid HTTP.
 
     aiohttp's error has them as text, and its traceback is in a cycle, which would stay until a full garbage collection.
     """

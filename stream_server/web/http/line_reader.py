@@ -101,7 +101,7 @@ class LineReader:
             self._is_skipping = True
 
     def _end_line(self, text: bytes) -> Line | None:
-        """Return the line, None if it is empty."""
+        """End the line that is being read, and return it. Return None if it is empty."""
         self._seen += 1
         is_too_long = self._is_skipping or len(text) > self._max_line_bytes
         self._is_skipping = False

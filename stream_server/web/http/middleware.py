@@ -38,6 +38,7 @@ from stream_server.web.http.app_keys import (
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
+from stream_server.web.http.opening import OpeningState
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
@@ -123,9 +124,10 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
 
 
 async def _count_refusal(request: web.Request, error: Exception) -> Exception:
-    """Count a refusal that no limit has counted yet as a request without a token. Return what is told to the client.
+    """Count a refused request that no limit has counted yet, as a request without a token. Return the error to send.
 
-    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here.
+    This is RateLimited instead of ``error`` if the client has too many such requests. A client that is refused too
+    often in one second has to wait here.
     """
     limits = request.app[LIMITS]
     is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
@@ -148,7 +150,7 @@ def _begin_trace(request: web.Request, route: Route) -> TracedRequest | None:
 
 
 def _complete_headers(request: web.Request, route: Route, response: web.StreamResponse) -> None:
-    """Add the headers that every answer has, and those of the limit that is nearest."""
+    """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
     headers[X_REQUEST_ID] = request[REQUEST_ID]
     if hdrs.SERVER not in headers:  # JSON answers have them from the start
@@ -165,25 +167,25 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
 async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamResponse:
     """Answer a request when its turn has come.
 
-    On most routes, the requests of an address take turns. A limited number of streams asks Redis at once. One that the
-    front door has read takes its place when it needs it, see `begin_to_ask`. One with a body takes none: its sender may
-    be slow, and the others must not wait for it.
+    On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
+    once. A request that the front door has read waits for its place only when it must ask. One that aiohttp has read
+    waits for its place here, see `Opening`.
     """
     limits = request.app[LIMITS]
     if not route.is_streaming:
         async with limits.turn(request):
             return await _handle_if_allowed(request, route)
+    opening = request[OPENING]
     try:
-        if OPENING in request and not request.can_read_body:
-            await request[OPENING].__aenter__()
+        if opening.state is OpeningState.MUST_ASK:
+            await opening.ask()
         return await _handle_if_allowed(request, route)
     except Exception as error:
-        if OPENING in request:
-            request[OPENING].give_back(error)
+        opening.give_back(error)
         raise
     finally:
-        if OPENING in request:
-            request[OPENING].give_back()
+        if opening.place is not None:
+            opening.give_back()
 
 
 async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamResponse:

@@ -105,11 +105,11 @@ class Running:
 
 
 class StreamPlace:
-    """The place of one open stream among those of its address. It takes few bytes, because each stream has one.
+    """One of the limited number of open streams of an address. Each stream has such an object, so it takes few bytes.
 
-    As a context manager, the place is that of a request, which has no connection to give back; it may also be one among
-    those of its user. ``release`` also gives the place of the connection back; it is set when the stream takes the
-    connection over. ``address`` is the subject of the limit: an address or a user.
+    A call gives the place back. As a context manager, it is the place of one running request of an address or a user.
+    ``address`` is the subject of the limit: an address or a user. ``release`` gives the place of the connection back.
+    It is set when the stream takes the connection over; a request has none.
     """
 
     __slots__ = ("_streams", "address", "release")
@@ -128,7 +128,7 @@ class StreamPlace:
         self()
 
     def __call__(self) -> None:
-        """Give the place back, and that of the connection if ``release`` is set. A second call does nothing."""
+        """Give back the stream's place and, if ``release`` is set, the connection's. A second call does nothing."""
         streams, self._streams = self._streams, None
         if streams is None:
             return
@@ -230,7 +230,7 @@ class RequestLimits:
         return StreamPlace(self.unproven, address)
 
     def payer(self, request: web.Request) -> Payer:
-        """Return who pays for the processor time that a request takes beside the usual: its user and its address."""
+        """Return the user and the address to whom a request is charged that takes more processor time than usual."""
         return self.time.payer(self.address_of(request), request[CLAIMS].sub if CLAIMS in request else "")
 
     def address_of(self, request: web.Request) -> str:
@@ -297,7 +297,7 @@ class RequestLimits:
         return self._maximum(limit) if self.are_on and not is_free else 0
 
     def _maximum(self, limit: RateLimit) -> int:
-        """Return the uses of a limit in a window. A limit of bytes is lower if Redis or the log is small."""
+        """Return how many uses a limit admits in a window. Limits of bytes admit fewer if Redis or the log is small."""
         maximum = parse_limits(self._config.limits)[limit.name]
         if not maximum or limit not in BYTE_LIMITS:
             return maximum

@@ -4,7 +4,6 @@ aiohttp makes a reader, a writer and a parser's message for each request, which 
 what is unusual: another version, `Expect`, a body in chunks or one that has not come with its head, an unknown path.
 """
 
-import asyncio
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -108,22 +107,13 @@ class UsualRequest(dict[Any, Any]):
         self.transport = connection.transport
 
 
-def _is_stream_of_door(request: object) -> bool:
-    """Return whether a request is for a stream, and the front door has read it, and not aiohttp."""
-    return isinstance(request, UsualRequest) and request.route.is_streaming
-
-
 async def begin_to_ask(request: web.Request | None) -> None:
-    """Wait for the turn of a stream that must ask Redis, or wait for anything else, before it can open.
+    """Return when a request that opens a stream may wait for Redis or for anything else; see `Opening.ask`.
 
-    The front door lets a stream begin without a task, because most streams never wait. Each function that a stream
-    runs through awaits this one before it awaits anything that may take time. Every other request passes at once.
-    Raises Unavailable if the turn does not come in time.
+    Every other request may wait at any time, also ``request`` None.
     """
-    if request is not None and _is_stream_of_door(request):
-        if OPENING not in request:
-            await asyncio.sleep(0)  # to the front door, which goes on in a task, with a place among those that ask
-        await request[OPENING].__aenter__()
+    if request is not None and OPENING in request:
+        await request[OPENING].ask()
 
 
 class StreamRoutes:

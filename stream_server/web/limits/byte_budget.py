@@ -107,9 +107,9 @@ class ByteBudget(Generic[HolderType]):
         return subject
 
     def _make_room(self, subject: str) -> None:
-        """Close the connections of ``subject`` that keep the most, or those of all if it is empty.
+        """Close the connections that keep the most bytes: those of ``subject``, or of all subjects if it is empty.
 
-        Of those that keep as much, the latest is closed first: what it has begun is the least.
+        Of two connections that keep equally many bytes, the later one is closed first, because it has begun less.
         """
         found = [holder for holder, kept in reversed(self._kept.items()) if not subject or kept.subject == subject]
         sizes = {holder: self._measure(holder) for holder in found}  # some may have fallen since they were noted

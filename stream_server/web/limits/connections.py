@@ -215,7 +215,7 @@ class ConnectionTable:
         self._operator_count -= 1
 
     def limited_subject(self, address: str) -> str:
-        """Return what the limits of an address count ``address`` as. Empty if it has none: a proxy, or a unix socket.
+        """Return the subject under which limits of addresses count ``address``. Empty for a proxy and a unix socket.
 
         Only this machine's proxy can open a unix socket.
         """

@@ -1,7 +1,8 @@
 """The processor time that one user, and one address, may take with what they send: messages, forms and rules to parse.
 
-What is limited for each connection alone, a client multiplies by opening more of them. So the time is measured where it
-arises, and charged to the user and to the address, whatever connection it came by. Each has a share of the time that
+A limit for each connection alone would be no limit, because a client opens more of them. A limit of bytes would not
+bound the time, because some bytes take much longer than others. So the time is measured where it arises, and charged to
+the user and to the address, whatever connection it came by. Each has a share of the time that
 passes, and may be some seconds ahead of it. Who is further ahead waits until the share has caught up: a socket is not
 read, and a request is not parsed. Everybody else goes on. What comes from an address without a token is together one
 user, who pays as others do.
@@ -47,7 +48,10 @@ T = TypeVar("T")
 
 
 class Line:
-    """Those of one user at one address who wait, in the order of their arrival. The line waits for one account."""
+    """The sockets and requests of one user at one address that wait, in the order of their arrival.
+
+    A line waits for one of its two accounts at a time.
+    """
 
     __slots__ = ("__weakref__", "accounts", "waiting")
 
@@ -56,11 +60,14 @@ class Line:
         self.waiting: dict[Callable[[], None], None] = {}
 
     def queue(self, usual: "Account") -> None:
-        """Wait for the account that is over, for ``usual`` if none is."""
+        """Put the line into the queue of the account that is over; into that of ``usual`` if neither is."""
         next((account for account in self.accounts if account.is_over), usual).wait(self)
 
     def take_turn(self, turn_of: "Account") -> None:
-        """Let the first go on, and the others wait for their next turn. If the other account is over, wait for it."""
+        """Let the first socket or request of the line go on. The others wait for the next turn of the line.
+
+        If an account of the line is over, nobody goes on, and the line waits for this account.
+        """
         is_over = any(account.is_over for account in self.accounts)
         go_on = None if is_over or not self.waiting else next(iter(self.waiting))
         if go_on is not None:
@@ -92,7 +99,7 @@ class Account:
 
     @property
     def is_over(self) -> bool:
-        """Whether who is charged here must wait."""
+        """Whether all who are charged to this account must wait: its slice of the iteration, or its share, is used."""
         return self._spent_seconds >= SLICE_SECONDS or self.over_seconds > 0
 
     def charge(self, seconds: float) -> None:
@@ -105,7 +112,7 @@ class Account:
             self._look_later()
 
     def wait(self, line: Line) -> None:
-        """Give ``line`` a turn when the account is not over, and when the lines before it had theirs."""
+        """Give ``line`` a turn as soon as the account is not over and the lines before it had their turns."""
         self._lines[line] = None
         if len(self._lines) == 1:
             self._look_later()
@@ -135,9 +142,9 @@ class Account:
 
 
 class Payer:
-    """The user and the address to whose accounts a socket or a request is charged. It takes few bytes, as sockets do.
+    """The user and the address whose accounts are charged for one socket or request. The object takes few bytes.
 
-    ``user`` is "" while it is not known. All of an address who are not known are one user.
+    ``user`` is "" while the user is not known. All such payers of an address are one user.
     """
 
     __slots__ = ("_address", "_time", "_user")
@@ -164,7 +171,7 @@ class Payer:
             line.queue(line.accounts[-1])
 
     def leave(self, go_on: Callable[[], None]) -> None:
-        """Do not call ``go_on`` any more."""
+        """Give up the place of ``go_on`` in its line: it is not called any more."""
         self._time.line(self._address, self._user).waiting.pop(go_on, None)
 
     def charge(self, seconds: float) -> None:
@@ -230,7 +237,7 @@ class Payer:
             self.charge(sum(spent))
 
     async def run_in_turn(self, work: Callable[[], T]) -> T:
-        """Return the result of ``work``, which runs at once, or in the callback that begins the turn. It is charged.
+        """Run ``work`` at once, or when the turn of the payer comes, and charge its time. Return its result.
 
         Raises what ``work`` raises, and `RateLimited` if the turn comes later than a client should wait.
         """
@@ -289,7 +296,7 @@ class ProcessorTime:
         return Payer(self, address, user)
 
     def accounts(self, address: str, user: str) -> tuple[Account, Account]:
-        """Return the accounts of a payer: that of its user, or of all whom nobody knows, and that of the address."""
+        """Return the accounts of a payer: that of its user (all without a token are one user), and of its address."""
         of_user = self._find(self._by_user, user or address, USER_SHARE)  # no user has the id of an address
         return of_user, self._find(self._by_address, address, ADDRESS_SHARE)
 

@@ -101,7 +101,7 @@ def portable_name(name: str) -> str:
 
 
 def _with_portable_names(part: Any, parent: str = "") -> Any:
-    """Return a part of the document in which schemas have portable names, where they stand and where they are meant."""
+    """Return a part of the document with portable names of schemas, both in ``schemas`` and in each ``$ref``."""
     if isinstance(part, list):
         return [_with_portable_names(each) for each in part]
     if isinstance(part, dict):

@@ -132,7 +132,10 @@ def _answers(base: type[Answer]) -> Iterator[type[Answer]]:
 
 
 def _strict(schema: Json, kind: type[Answer]) -> Json:
-    """Return the schema of an answer as the server keeps it: members not in ``left_out`` are required."""
+    """Return the schema of an answer with all members required that the server always sends.
+
+    Those are all but the members in ``left_out``.
+    """
     members = {name: dict(member) for name, member in schema["properties"].items()}
     for name, member in members.items():
         member.pop("default", None)

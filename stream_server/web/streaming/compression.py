@@ -75,7 +75,10 @@ def _make_wrap_after(wrap: WrapBytes) -> WrapAfter:
 
 
 def begin_body(data: bytes) -> bytes:
-    """Return the first bytes of a compressed body, not yet in chunks: ``data`` behind the header of gzip."""
+    """Return the first bytes of a compressed body: the header of gzip and the compressed ``data``.
+
+    They are not in HTTP chunks yet.
+    """
     return GZIP_HEADER + deflate(data)
 
 

@@ -16,7 +16,7 @@ _PROTOCOL_BY_FRAMING = {SSE: "sse", NDJSON: "ndjson", "websocket": "websocket", 
 
 
 def count_streams(open_by_framing: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of open streams of each protocol, also of those without a stream."""
+    """Return the number of open streams of each protocol, 0 for a protocol without a stream."""
     counts = dict.fromkeys(_PROTOCOL_BY_FRAMING.values(), 0)
     for framing, count in open_by_framing.items():
         counts[_PROTOCOL_BY_FRAMING[framing]] += count

@@ -20,7 +20,7 @@ from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import accepted_coding, add_vary, filter_warnings
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER, plan_stream, pop_number
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, AskedFilters, SubscriptionParser
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, StreamFilters, SubscriptionParser
 
 WAIT_SECONDS_BOUNDS = (25, 0, 60)
 """Default, minimum and maximum of the ``wait`` parameter, in seconds."""
@@ -60,7 +60,7 @@ class _Asked(NamedTuple):
     is_first: bool
     wait: float
     limit: float
-    filters: AskedFilters
+    filters: StreamFilters
 
 
 def _read_poll(request: web.Request, parser: SubscriptionParser, parameters: dict[str, str]) -> _Asked:

@@ -31,7 +31,7 @@ _REPEATED = "given more than once; join values with a comma"
 async def read_stream_parameters(
     request: web.Request, separators: Mapping[str, str], read: Callable[[dict[str, str]], T], *, in_turn: bool = False
 ) -> T:
-    """Return what ``read`` makes of all parameters of a stream's request.
+    """Read all parameters of a stream's request, and return the result of ``read`` for them.
 
     The parameters of a POST are parsed and read in one turn of its sender, who pays for the time, when the body has
     come. With ``in_turn``, so are those of other methods. The ticket of a GET or HEAD request, and ``lastEventId`` in

@@ -36,7 +36,8 @@ _GAP = "\x00"
 def encode_head(request: web.Request, content_coding: str, content_type: str) -> bytes:
     """Return the head of a stream's answer to a request, in the request's version. The connection ends with the answer.
 
-    It is a pattern of this second with its gaps filled: encoding a head anew takes five times as long.
+    All heads of one second are made from a pattern, in which only the request id and the limits differ. To encode each
+    head anew would take five times as long.
     """
     config = request.app[CONFIG]
     varies, cors = config.compress_streams == "on", tuple(cors_headers(request).items()) if config.cors_origins else ()

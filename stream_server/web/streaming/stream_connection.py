@@ -51,7 +51,9 @@ class StreamConnection(asyncio.Protocol):
         self.lend_descriptor(None)
 
     def lend_descriptor(self, borrower: Outlet | None) -> None:
-        """Let ``borrower.descriptor`` be the socket's whenever nothing is unsent, until another borrower comes or None.
+        """Keep the socket's descriptor in ``borrower.descriptor`` whenever nothing is unsent, until the next call.
+
+        None ends the loan.
 
         For a borrower the transport reports its first unsent byte instead of its high-water mark. It calls its protocol
         before it closes the descriptor. So nothing is lent before it has this protocol (see `Connection.detach`).
@@ -86,7 +88,10 @@ class StreamConnection(asyncio.Protocol):
         """Ignore what the client sends: a client has nothing to send on an open stream."""
 
     def eof_received(self) -> None:
-        """Take the descriptor back. The transport closes itself then, and drops what is written to it from now on."""
+        """Take the lent descriptor back, because the client has shut down its sending side.
+
+        The transport then closes itself, and drops what is written to it from now on.
+        """
         self.lend_descriptor(None)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,17 @@
-"""Plans a stream: checks the parameters of a request, may refuse it, and builds the hub's subscribe request."""
+"""Plans a stream: checks the parameters of a request, may refuse it, and builds the hub's subscribe request.
+
+Three positions of the log belong to a plan::
+
+    log   --- start ------------- read_at -------- head --->
+
+*start*: the stream begins after it. *read_at*: where the log ended when Redis was asked about the user, such as for
+the relations of a viewer or for saved rules. *head*: what this process has received. What a user may see is what was
+read, changed by the entries that come later. So a plan waits until the head is at the start, and at `read_at`.
+
+The numbers of positions are compared, because numbers have no holes: a head with the number of another position, or a
+higher one, has all before it. Times are compared as well where Redis may have lost the other position: new entries
+reuse the numbers of lost ones, and have later times.
+"""
 
 import asyncio
 import re
@@ -23,11 +36,11 @@ from stream_server.hub.messages import RULES_FORGOTTEN, Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, STORE
+from stream_server.web.http.opening import Opening
 from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import read_request_id
-from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.processor_time import Payer
 from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import resolve_followed
@@ -38,7 +51,13 @@ from stream_server.web.streaming.parameters import (
     read_stream_parameters,
 )
 from stream_server.web.streaming.stream_start import StreamStart, parse_cursor, resolve_start
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, AskedFilters, describe
+from stream_server.web.streaming.subscription_parser import (
+    SUBSCRIPTION_PARSER,
+    ReadyFilters,
+    StreamFilters,
+    UnreadyFilters,
+    describe,
+)
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 """Header in which an EventSource sends the cursor of the last event that it received, beside its original URL."""
@@ -70,65 +89,66 @@ async def plan_filtered_stream(request: web.Request, framing: Framing) -> Stream
     """Plan a stream of `/v1/stream`. A process remembers what a query asks for, because many clients send it again."""
     parser, text = request.app[SUBSCRIPTION_PARSER], request.rel_url.raw_query_string
     if request.method == "POST":
-        asked = await read_stream_parameters(request, parser.separators, parser.read)
+        filters = await read_stream_parameters(request, parser.separators, parser.read)
     elif (known := parser.known.get(text)) is not None:
-        asked = known
+        filters = known
     else:
-        asked = parser.read(read_query_parameters(request, parser.separators))
-        is_whole = asked.subscription is not None and asked.since is None
+        filters = parser.read(read_query_parameters(request, parser.separators))
+        is_whole = filters.subscription is not None and filters.since is None
         if is_whole and OF_ONE_REQUEST.isdisjoint(query_of(request).names):
-            parser.known.remember(text, asked)
-    return await plan_stream(request, asked, framing)
+            parser.known.remember(text, filters)
+    return await plan_stream(request, filters, framing)
 
 
 async def plan_stream(
-    request: web.Request, asked: AskedFilters, framing: Framing, start_parameter: str = "since"
+    request: web.Request, filters: StreamFilters, framing: Framing, start_parameter: str = "since"
 ) -> StreamPlan:
-    """Check a request for a stream of the filters ``asked``, and return the plan with its start position.
+    """Check a request for a stream of these filters, and return the plan with its start position.
 
     A request that the front door has read waits for its turn before Redis is asked anything. ``start_parameter`` names
     the start in errors. Raises ApiError, or ParameterError for an invalid filter.
     """
-    app, claims = request.app, request[CLAIMS]
-    if asked.subscription is not None and asked.is_ready:
-        subscription = asked.subscription
+    app, claims, opening = request.app, request[CLAIMS], request[OPENING]
+    if isinstance(filters, ReadyFilters):
+        subscription = filters.subscription
         if subscription.required_scopes:
             require_scopes(subscription, claims.scopes)
     else:
         payer = app[LIMITS].payer(request)
-        subscription = await parse_filters(app, asked, claims.scopes, payer, request)
-    written = _written_start(request, asked.since, start_parameter)
-    start = None if written is None else await _find_start(request, *written)
+        subscription = await parse_filters(app, filters, claims.scopes, payer, opening)
+    start = await _find_start(request, filters.since, start_parameter)
     viewer = None
     if not subscription.viewer_independent:
-        viewer = _current_viewer(app, claims.sub) or await load_viewer(app, claims.sub, request)
-    position = None if start is None else await _reach(app[HUB], start)
-    if asked.is_ready:
+        viewer = _current_viewer(app, claims.sub) or await load_viewer(app, claims.sub, opening)
+    if start is not None:
+        await wait_for_head(app[HUB], start.position)
+    position = None if start is None else start.position
+    if isinstance(filters, ReadyFilters):
         bound = BoundFilters(subscription, viewer, None, app[HUB].head if position is None else position)
     else:
-        bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
-    return _make_plan(request, asked.described, bound, framing, start, may_warn=asked.may_warn)
+        bound = await bind_filters(app, claims.sub, subscription, viewer, position, opening)
+    return _make_plan(request, filters.description, bound, framing, start, may_warn=filters.may_warn)
 
 
 async def parse_filters(
-    app: web.Application, asked: AskedFilters, scopes: frozenset[str], payer: Payer,
-    request: web.Request | None = None,
-) -> Subscription:  # fmt: skip
-    """Return the filters of a stream. Raises as `plan_stream` does.
+    app: web.Application, filters: StreamFilters, scopes: frozenset[str], payer: Payer, opening: Opening
+) -> Subscription:
+    """Return the parsed filters of a stream. Raises as `plan_stream` does.
 
     Puts the ids of users in the place of their names in ``follow``. This takes a round trip if it has names, and so do
     rules that name users by login. ``scopes`` are those of the caller's token. Long
     filters are parsed in a thread, for whose time ``payer`` pays.
     """
-    subscription, parameters = asked.subscription, asked.parameters
-    if subscription is None:
-        await begin_to_ask(request)
-        if not asked.impersonal:  # the protocols of Twitter know ids only
+    subscription, parameters = filters.subscription, filters.parameters
+    if isinstance(filters, UnreadyFilters) and subscription is None:
+        await opening.ask()
+        if not filters.impersonal:  # the protocols of Twitter know ids only
             parameters = await resolve_followed(app[STORE].users, parameters)
-        subscription = await app[SUBSCRIPTION_PARSER].parse(asked, parameters, payer)
+        subscription = await app[SUBSCRIPTION_PARSER].parse(filters, parameters, payer)
+    assert subscription is not None
     rules = subscription.find_base(Rules.name)
     if isinstance(rules, Rules) and (logins := rules.logins()):
-        await begin_to_ask(request)
+        await opening.ask()
         rules.check_logins(await app[STORE].users.resolve_logins(logins))
     require_scopes(subscription, scopes)
     return subscription
@@ -142,43 +162,46 @@ def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
 
 async def bind_filters(
     app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position | None,
-    request: web.Request | None = None,
+    opening: Opening,
 ) -> BoundFilters:  # fmt: skip
     """Return the filters with what depends on the user: saved rules, and the users whom the user follows.
 
     They begin after ``position``, None for the head. They begin later if rules that the user had there are forgotten.
     """
-    personal = None
+    hub, rules, private_view = app[HUB], app[STORE].rules, None
     if subscription.find_base(SavedRules.name) is not None:
-        await begin_to_ask(request)
-        subscription, position = await _with_saved_rules(app, uid, subscription, position)
+        await opening.ask()
+        saved: Collection[SavedRule]
+        saved, read_at = await (rules.get_all(uid) if position is None else rules.get_all_at(uid, position))
+        await wait_for_head(hub, read_at)
+        subscription, position = subscription.replace_base(await hub.saved_rules.build(uid, saved)), read_at
     if position is None:
-        position = app[HUB].head
+        position = hub.head
     if viewer is not None and subscription.uses_me:
-        personal, following = make_private_view(app, viewer)
+        private_view, following = make_private_view(app, viewer)
         subscription = subscription.with_following(following)
-    return BoundFilters(subscription, viewer, personal, position)
+    return BoundFilters(subscription, viewer, private_view, position)
 
 
 async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan:
     """Plan the caller's own stream (`/v1/stream/user`). Its parameters are only ``since`` and ``kinds``."""
     app = request.app
     parameters = await read_stream_parameters(request, app[SUBSCRIPTION_PARSER].separators, dict)
-    described = describe(parameters)
+    description = describe(parameters)
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
-    written = _written_start(request, since)
-    start = None if written is None else await _find_start(request, *written)
-    viewer = await load_viewer(app, request[CLAIMS].sub, request)
-    position = app[HUB].head if start is None else await _reach(app[HUB], start)
-    bound = bind_user_filters(app, kinds, viewer, position)
-    return _make_plan(request, described, bound, framing, start)
+    start = await _find_start(request, since)
+    viewer = await load_viewer(app, request[CLAIMS].sub, request[OPENING])
+    if start is not None:
+        await wait_for_head(app[HUB], start.position)
+    bound = bind_user_filters(app, kinds, viewer, app[HUB].head if start is None else start.position)
+    return _make_plan(request, description, bound, framing, start)
 
 
 def bind_user_filters(app: web.Application, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
     """Return the filters of a user's own stream, which begins after ``position``."""
-    personal, following = make_private_view(app, viewer, is_user_stream=True)
-    return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, personal, position)
+    private_view, following = make_private_view(app, viewer, is_user_stream=True)
+    return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, private_view, position)
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
@@ -192,7 +215,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
     return Kinds(USER_STREAM_KINDS) if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
 
 
-async def load_viewer(app: web.Application, uid: str, request: web.Request | None = None) -> Viewer:
+async def load_viewer(app: web.Application, uid: str, opening: Opening) -> Viewer:
     """Return a user's follows, blocks and mutes, when the hub has the log entries up to the moment of reading them.
 
     A viewer in memory is used if the hub has received all that this process wrote, or a block of a moment ago would be
@@ -202,7 +225,7 @@ async def load_viewer(app: web.Application, uid: str, request: web.Request | Non
     if known is not None:
         return known
     hub, store = app[HUB], app[STORE]
-    await begin_to_ask(request)
+    await opening.ask()
     viewer = await hub.viewer_cache.get(uid)
     # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
     head = await store.log.head() if hub.head < store.last_written else viewer.read_at
@@ -218,26 +241,6 @@ def _current_viewer(app: web.Application, uid: str) -> Viewer | None:
     return viewer if is_current else None
 
 
-async def _with_saved_rules(
-    app: web.Application, uid: str, subscription: Subscription, position: Position | None
-) -> tuple[Subscription, Position]:
-    """Put into the filter ``rules`` those that the user had at ``position``, None for now.
-
-    Also returns the position of these rules. It is later than ``position`` if rules of then are forgotten.
-    """
-    hub, rules = app[HUB], app[STORE].rules
-    saved: Collection[SavedRule]
-    saved, known = await (rules.get_all(uid) if position is None else rules.get_all_at(uid, position))
-    await wait_for_head(hub, known)
-    return subscription.replace_base(await hub.saved_rules.build(uid, saved)), known
-
-
-async def _reach(hub: Hub, start: StreamStart) -> Position:
-    """Return the position of ``start`` when the hub has reached it. Raises `Unavailable` if it does not in time."""
-    await wait_for_head(hub, start.position)
-    return start.position
-
-
 def make_private_view(
     app: web.Application, viewer: Viewer, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
@@ -251,7 +254,7 @@ def make_private_view(
 
 
 def _make_plan(
-    request: web.Request, described: str, bound: BoundFilters, framing: Framing, start: StreamStart | None, *,
+    request: web.Request, description: str, bound: BoundFilters, framing: Framing, start: StreamStart | None, *,
     may_warn: bool = True,
 ) -> StreamPlan:  # fmt: skip
     """Return the plan of a stream: a subscribe request with a random connection id, and the gaps before the start."""
@@ -259,7 +262,7 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, bound.position,
         viewer=bound.viewer, private_view=bound.private_view,
-        opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=described,
+        opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=description,
     )  # fmt: skip
     return StreamPlan(subscribe_request, () if start is None else _known_gaps(start, bound.position), may_warn)
 
@@ -277,31 +280,26 @@ def stream_token(claims: Claims) -> StreamToken:
     return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
 
 
-def _written_start(request: web.Request, since: str | None, start_parameter: str = "since") -> tuple[str, str] | None:
-    """Return the start as the client wrote it, and the name of its parameter. None means the hub's head.
+async def _find_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
+    """Return the start of a stream, None for the hub's head. Raises BadRequest if it is invalid.
 
-    It stands in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``.
-
-    An EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
+    It stands in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``, which came as ``start_parameter``. An
+    EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
     than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
     """
-    header = request.headers.get(LAST_EVENT_ID_HEADER)
-    if header:
-        return header, LAST_EVENT_ID_HEADER
-    query = query_of(request)
-    if LAST_EVENT_ID_PARAMETER in query.names and (appended := query.values(LAST_EVENT_ID_PARAMETER)[-1]):
-        return appended, LAST_EVENT_ID_PARAMETER
-    return None if since is None else (since, start_parameter)
-
-
-async def _find_start(request: web.Request, value: str, param: str) -> StreamStart:
-    """Return the start that a client wrote as ``value`` of ``param``. Raises BadRequest if it is invalid."""
-    position = parse_cursor(value)
+    text, parameter = request.headers.get(LAST_EVENT_ID_HEADER), LAST_EVENT_ID_HEADER
+    if not text and LAST_EVENT_ID_PARAMETER in query_of(request).names:
+        text, parameter = query_of(request).values(LAST_EVENT_ID_PARAMETER)[-1], LAST_EVENT_ID_PARAMETER
+    if not text:
+        if since is None:
+            return None
+        text, parameter = since, start_parameter
+    position = parse_cursor(text)
     if position is not None and request.app[HUB].ring.contains(position):
         return StreamStart(position, None)  # this process has received the entry
-    await begin_to_ask(request)
+    await request[OPENING].ask()
     log = request.app[STORE].log
-    return await resolve_start(value, log, now_ms=log.now_ms, param=param)
+    return await resolve_start(text, log, now_ms=log.now_ms, param=parameter)
 
 
 async def wait_for_head(hub: Hub, position: Position) -> None:

@@ -1,6 +1,6 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import quote_plus, urlencode
 
@@ -38,31 +38,50 @@ MAX_CACHED_RULE_CHARS = 256
 """Longest rule that the cache keeps, in characters. A rule takes 3 KB of memory, one of a thousand characters 40 KB."""
 
 
-class AskedFilters(NamedTuple):
-    """The filters and options that the parameters of a stream ask for, as far as their text tells them.
+class ReadyFilters(NamedTuple):
+    """The parsed filters and the options of a stream, the same for every user: nothing has to be read for them.
+
+    Attributes:
+        parameters: The filters by their names.
+        subscription: The parsed filters.
+        description: The parameters as a query, for the list of open streams.
+        since: The start of the stream as the client wrote it, or None.
+        may_warn: Whether the stream may begin with warnings about its filters.
+    """
+
+    parameters: dict[str, str]
+    subscription: Subscription
+    description: str
+    since: str | None
+    may_warn: bool
+
+
+class UnreadyFilters(NamedTuple):
+    """The filters and the options of a stream that a thread must parse, or for which Redis must be asked.
 
     Attributes:
         parameters: The filters by their names.
         subscription: The parsed filters. None if a thread must parse them, or Redis must name users before.
-        described: The parameters as a query, for the list of open streams.
-        since: The start of the stream as the client wrote it, or None.
+        description: As in `ReadyFilters`, and so is ``since``.
         explain: Whether each message says which filters matched.
         impersonal: Whether every caller gets the same messages. None lets the filters determine this.
-        may_warn: Whether the stream may begin with warnings about its filters.
-        is_ready: Whether the filters are the same for every user, so that nothing has to be read for them.
+        may_warn: As in `ReadyFilters`.
     """
 
     parameters: dict[str, str]
     subscription: Subscription | None
-    described: str
+    description: str
     since: str | None
     explain: bool
     impersonal: bool | None
     may_warn: bool = True
-    is_ready: bool = False
 
 
-class KnownFilters(dict[str, AskedFilters]):
+StreamFilters = ReadyFilters | UnreadyFilters
+"""What the parameters of a stream ask for, as far as their text tells it."""
+
+
+class KnownFilters(dict[str, StreamFilters]):
     """The filters and options of the latest streams, by the text of their query.
 
     The oldest are forgotten above :data:`MAX_FILTER_BYTES`.
@@ -71,17 +90,17 @@ class KnownFilters(dict[str, AskedFilters]):
     def __init__(self) -> None:
         self._bytes = 0
 
-    def remember(self, text: str, asked: AskedFilters) -> None:
-        """Remember what a new text asks for, which must depend on nothing but the text."""
-        self[text] = asked
-        self._bytes += _memory_of(text, asked)
+    def remember(self, text: str, filters: StreamFilters) -> None:
+        """Remember the filters that a new text asks for. They must depend on nothing but the text."""
+        self[text] = filters
+        self._bytes += _memory_of(text, filters)
         while self._bytes > MAX_FILTER_BYTES:
             oldest = next(iter(self))
             self._bytes -= _memory_of(oldest, self.pop(oldest))
 
 
-def _memory_of(text: str, asked: AskedFilters) -> int:
-    for_each = BYTES_PER_RULE_BYTE if Rules.name in asked.parameters else BYTES_PER_TEXT_BYTE
+def _memory_of(text: str, filters: StreamFilters) -> int:
+    for_each = BYTES_PER_RULE_BYTE if Rules.name in filters.parameters else BYTES_PER_TEXT_BYTE
     return FILTER_BYTES + len(text.encode(errors="surrogateescape")) * for_each
 
 
@@ -105,41 +124,40 @@ class SubscriptionParser:
 
     def read(
         self, parameters: dict[str, str], *, start_parameter: str = "since", impersonal: bool | None = None
-    ) -> AskedFilters:
-        """Return what the parameters ask for. Short filters without names of users are parsed at once.
+    ) -> StreamFilters:
+        """Return the filters and options in the parameters. Short filters without names of users are parsed at once.
 
         Removes from ``parameters`` the flag ``explain`` and the parameter whose name is in ``start_parameter``; the
         others are filters. Raises BadRequest for an invalid flag, and ParameterError for an invalid filter.
         """
-        described = describe(parameters)
+        description = describe(parameters)
         since = parameters.pop(start_parameter, None)
         explain = "explain" in parameters and pop_flag(parameters, "explain")
-        asked = AskedFilters(parameters, None, described, since, explain, impersonal)
         is_short = sum(map(len, parameters)) + sum(map(len, parameters.values())) <= MAX_SHORT_CHARS
         # The protocols of Twitter know ids only.
         if not is_short or (impersonal is None and "follow" in parameters and find_names(parameters["follow"])):
-            return asked
-        parsed = self._parse(asked, parameters)
+            return UnreadyFilters(parameters, None, description, since, explain, impersonal)
+        parsed = parse_subscription(parameters, self.registry, explain=explain, viewer_independent=impersonal)
         has_saved_rules = SavedRules.name in parameters
         may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.doubts)
-        is_ready = not has_saved_rules and not parsed.uses_me and Rules.name not in parameters
-        return AskedFilters(parameters, parsed, described, since, explain, impersonal, may_warn, is_ready)
+        if has_saved_rules or parsed.uses_me or Rules.name in parameters:
+            return UnreadyFilters(parameters, parsed, description, since, explain, impersonal, may_warn)
+        return ReadyFilters(parameters, parsed, description, since, may_warn)
 
-    async def parse(self, asked: AskedFilters, parameters: dict[str, str], payer: Payer) -> Subscription:
-        """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.
+    async def parse(self, filters: UnreadyFilters, parameters: dict[str, str], payer: Payer) -> Subscription:
+        """Return the subscription (the parsed filters) for ``parameters``, with the options of ``filters``.
 
         Raises ParameterError for an invalid filter, and Unavailable or RateLimited if too many wait to be parsed.
         """
-        return await payer.run_in(self.thread, lambda: self._parse(asked, parameters))
-
-    def _parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
-        return parse_subscription(parameters, self.registry, explain=asked.explain, viewer_independent=asked.impersonal)
+        parse = partial(parse_subscription, explain=filters.explain, viewer_independent=filters.impersonal)
+        return await payer.run_in(self.thread, lambda: parse(parameters, self.registry))
 
     async def parse_rule(self, text: str, user: str = "") -> Rule:
-        """Parse the text of one filter rule, after at most one piece of work of each other user.
+        """Parse the text of one filter rule in the work thread. Raises ParameterError for an invalid rule.
 
-        The limits of writes and trials bound the time that one user takes. Without ``user``, as for rules that were
-        saved, all callers are one. Raises ParameterError for an invalid rule.
+        The users take turns there, so a caller waits for at most one piece of work of each other user. Rules that were
+        saved are parsed without a ``user``: all such callers share one turn. The limits of writes and trials bound the
+        time that one user takes.
         """
         parse = self._parse_rule_cached if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule
         return await self.thread.run(lambda: parse(text), user)

@@ -8,13 +8,14 @@ than its share of processor time. So one that sends without a pause, also by man
 import asyncio
 from typing import Protocol
 
+from websockets.frames import CloseCode, Opcode
+
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.limits.processor_time import Payer
 from stream_server.web.streaming.stream_connection import StreamConnection
-from stream_server.web.websocket.deflate import FrameFault
-from stream_server.web.websocket.frame_reader import FrameReader, Received
-from stream_server.web.websocket.frames import CloseCode, Opcode, encode_close, encode_frame
+from stream_server.web.websocket.frame_reader import FrameFault, FrameReader, Received
+from stream_server.web.websocket.frames import encode_close, encode_frame
 
 CLOSE_SECONDS = 5.0
 """Seconds in which a client takes the last bytes, and answers a close frame, before its connection is dropped."""
@@ -23,15 +24,15 @@ _OPEN, _CLOSING, _DEAF = range(3)
 """States of a WebSocket: open; the server has sent its close frame; whatever the client sends is ignored."""
 
 CLOSE_CODES = {
-    reasons.CLOSED_BY_USER.code: CloseCode.NORMAL,
-    reasons.BACKFILL_DONE.code: CloseCode.NORMAL,
+    reasons.CLOSED_BY_USER.code: CloseCode.NORMAL_CLOSURE,
+    reasons.BACKFILL_DONE.code: CloseCode.NORMAL_CLOSURE,
     "shutdown": CloseCode.GOING_AWAY,
     reasons.RESYNC.code: CloseCode.TRY_AGAIN_LATER,
     reasons.TOO_SLOW.code: CloseCode.TRY_AGAIN_LATER,
     "protocol_error": CloseCode.PROTOCOL_ERROR,
     "unsupported_data": CloseCode.UNSUPPORTED_DATA,
     "invalid_data": CloseCode.INVALID_DATA,
-    "message_too_big": CloseCode.TOO_BIG,
+    "message_too_big": CloseCode.MESSAGE_TOO_BIG,
 }
 """The close code for each code of a `goodbye`. The others, such as an expired token, are `POLICY_VIOLATION`."""
 
@@ -181,7 +182,7 @@ class WebSocketConnection(StreamConnection):
         if self._transport.is_closing():
             return
         if was_closing == _OPEN:
-            self.write(encode_close(CloseCode.NORMAL if received.code is None else received.code))
+            self.write(encode_close(CloseCode.NORMAL_CLOSURE if received.code is None else received.code))
         if self.buffered_bytes():
             self._drop_later()
         self._transport.close()

@@ -7,7 +7,10 @@ The length of a frame does not show whether the text of its message is like that
 import zlib
 from collections.abc import Iterator
 
-from stream_server.web.websocket.frames import CloseCode
+from websockets.exceptions import NegotiationError, PayloadTooBig
+from websockets.extensions import Extension
+from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
+from websockets.frames import Frame, Opcode
 
 EXTENSION = "permessage-deflate"
 
@@ -29,14 +32,7 @@ FLUSH_TAIL = b"\x00\x00\xff\xff"
 MAX_OFFERS = 16
 """Most offers of a request that are read."""
 
-
-class FrameFault(Exception):
-    """The client broke the protocol. ``code`` and ``reason`` are for the close frame."""
-
-    def __init__(self, code: CloseCode, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
+_NEGOTIATION = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
 
 
 class MessageCompressor:
@@ -57,36 +53,28 @@ class MessageCompressor:
         return compressed[: -len(FLUSH_TAIL)]
 
 
-class MessageInflater:
-    """Expands one message as its bytes come. It never returns more than the allowed number of bytes."""
+class MessageInflater(Extension):
+    """Expands the messages of one client. It counts their bytes before.
 
-    def __init__(self) -> None:
-        self._decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+    The library keeps what a client sends behind a final block of a message, so the expanded size is not enough.
+    """
 
-    def inflate(self, data: bytes, max_bytes: int) -> bytes:
-        """Return what ``data`` adds to the message. Raises FrameFault for more than ``max_bytes`` or invalid data."""
-        try:
-            expanded = self._decompressor.decompress(data, max_bytes + 1)
-        except zlib.error:
-            raise FrameFault(CloseCode.INVALID_DATA, "the compressed data are invalid") from None
-        if len(expanded) > max_bytes:
-            raise FrameFault(CloseCode.TOO_BIG, "the message is too large when expanded")
-        self._check_end()
-        return expanded
+    def __init__(self, max_bytes: int) -> None:
+        """``max_bytes`` is the largest message before it is expanded."""
+        _, self._inflater = _NEGOTIATION.process_request_params([], [])
+        self._max_bytes = max_bytes
+        self._raw_bytes = 0
 
-    def _check_end(self) -> None:
-        """Refuse data behind a final block: zlib would keep them, in any amount."""
-        if self._decompressor.eof and self._decompressor.unused_data not in (b"", b"\x00"):
-            raise FrameFault(CloseCode.INVALID_DATA, "data follow the last block of the compressed message")
+    def decode(self, frame: Frame, *, max_size: int | None = None) -> Frame:
+        """Return the frame with its part of the message, at most ``max_size`` bytes.
 
-    def end(self, max_bytes: int) -> bytes:
-        """Return the rest of the message, at most ``max_bytes``. Raises FrameFault as :meth:`inflate` does.
-
-        A message may end with a final block. Then a single zero byte may come behind it (RFC 7692 §7.2.3.4, §7.2.3.5).
+        Raises PayloadTooBig, and ProtocolError for data that are not compressed as agreed.
         """
-        if self._decompressor.eof:
-            return b""
-        return self.inflate(FLUSH_TAIL, max_bytes)
+        if frame.opcode < Opcode.CLOSE:
+            self._raw_bytes = len(frame.data) + (self._raw_bytes if frame.opcode is Opcode.CONT else 0)
+            if self._raw_bytes > self._max_bytes:
+                raise PayloadTooBig(self._raw_bytes, self._max_bytes)
+        return self._inflater.decode(frame, max_size=max_size)
 
 
 def accepts_deflate(offers: str) -> bool:
@@ -102,22 +90,14 @@ def _is_acceptable(offer: str) -> bool:
     name, *parameters = (part.strip() for part in offer.split(";"))
     if name != EXTENSION:
         return False
-    given = list(_parse(parameters))
-    known = {key for key, _ in given}
-    return len(known) == len(given) and all(_is_known(key, value) for key, value in given)
+    try:
+        answer, _ = _NEGOTIATION.process_request_params(list(_parse(parameters)), [])
+    except NegotiationError:
+        return False
+    return "server_max_window_bits" not in dict(answer)
 
 
 def _parse(parameters: list[str]) -> Iterator[tuple[str, str | None]]:
     for parameter in parameters:
         key, equals, value = parameter.partition("=")
         yield key.strip(), value.strip().strip('"') if equals else None
-
-
-def _is_known(key: str, value: str | None) -> bool:
-    if key in {"server_no_context_takeover", "client_no_context_takeover"}:
-        return value is None
-    # The client may compress with a smaller window; the server can read any.
-    return key == "client_max_window_bits" and (value is None or value in _WINDOW_BITS)
-
-
-_WINDOW_BITS = frozenset(map(str, range(8, 16)))

@@ -8,17 +8,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from websockets.frames import CloseCode
 
 from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
+from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
 from stream_server.web.limits.rate_limits import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
 from stream_server.web.websocket.connection import CLOSE_CODES, WebSocketConnection
-from stream_server.web.websocket.frames import CloseCode
 from stream_server.web.websocket.operations import (
     Operation,
     as_refusal,
@@ -75,7 +76,7 @@ class FirstMessage:
     async def _prove(self, operation: Operation) -> None:
         try:
             async with self._app[LIMITS].openings.place() as place:
-                self._request[OPENING] = place
+                self._request[OPENING] = Opening.in_task(place, OpeningState.ASKING)
                 await self._start(operation)
         except Exception as error:  # noqa: BLE001 - the client is told
             self._refuse(as_refusal(error), operation.echo)

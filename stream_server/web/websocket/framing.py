@@ -2,11 +2,13 @@
 
 from functools import cache
 
+from websockets.frames import Opcode
+
 from stream_server.events.entry import Entry
 from stream_server.hub.messages import ControlMessage, Framing
 from stream_server.web.streaming.framing import wrap_raw
 from stream_server.web.websocket.deflate import MIN_COMPRESSED_BYTES, MessageCompressor
-from stream_server.web.websocket.frames import COMPRESSED, FIN, Opcode, encode_frame
+from stream_server.web.websocket.frames import COMPRESSED, FIN, encode_frame
 
 WEBSOCKET = "websocket"
 """Name of the framings of WebSockets."""

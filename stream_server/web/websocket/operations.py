@@ -24,6 +24,7 @@ from stream_server.web.http.app_keys import HUB, METRICS
 from stream_server.web.http.authentication import authenticate_token
 from stream_server.web.http.body import decode_object
 from stream_server.web.http.middleware import to_api_error
+from stream_server.web.http.opening import FREE_OPENING
 from stream_server.web.http.request_limits import LIMITS, StreamPlace
 from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS
 from stream_server.web.streaming.parameters import member_pairs
@@ -225,15 +226,15 @@ class Operations:
             kinds = read_user_stream_kinds(parameters)
 
             async def bind_own(position: Position) -> BoundFilters:
-                return bind_user_filters(app, kinds, await load_viewer(app, uid), position)
+                return bind_user_filters(app, kinds, await load_viewer(app, uid, FREE_OPENING), position)
 
             return bind_own
-        asked = app[SUBSCRIPTION_PARSER].read(parameters)
-        subscription = await parse_filters(app, asked, self._scopes, self._connection.payer)
+        filters = app[SUBSCRIPTION_PARSER].read(parameters)
+        subscription = await parse_filters(app, filters, self._scopes, self._connection.payer, FREE_OPENING)
 
         async def bind(position: Position) -> BoundFilters:
-            viewer = None if subscription.viewer_independent else await load_viewer(app, uid)
-            bound = await bind_filters(app, uid, subscription, viewer, position)
+            viewer = None if subscription.viewer_independent else await load_viewer(app, uid, FREE_OPENING)
+            bound = await bind_filters(app, uid, subscription, viewer, position, FREE_OPENING)
             if bound.position != position:
                 message = "rules that you had at this place are forgotten; try again when the stream is at the head"
                 raise Unavailable(message, retry_after=1)

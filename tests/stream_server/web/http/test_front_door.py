@@ -3,13 +3,14 @@
 import asyncio
 import gc
 import itertools
+import logging
 import math
 import re
 import socket
 import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from aiohttp import web
 
 from stream_server.hub.catchup.ring import Ring
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.http import app_keys, start_queue
+from stream_server.web.http import app_keys, middleware, start_queue
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
@@ -184,13 +185,13 @@ async def test_a_stream_that_is_opened_at_once_begins_as_one_that_has_asked_redi
     path, query = (path, query) if path else (query, "")
     request = stream_request(await world.user("ann"), query, *headers).replace(b"/v1/stream", path.encode(), 1)
     begun, waited = list[bytes](), list[int]()
-    go_on = FrontDoor._go_on
+    go_on = FrontDoor._ask
 
     def note(*arguments: Any) -> bool:
         waited.append(len(begun))
         return go_on(*arguments)
 
-    monkeypatch.setattr(FrontDoor, "_go_on", note)
+    monkeypatch.setattr(FrontDoor, "_ask", note)
     monkeypatch.setattr(Ring, "contains", lambda _, position: position.ms > 0)
     for _ in range(3):  # the process knows the token and the user after the first
         async with connected(address, app) as (reader, writer):
@@ -544,3 +545,25 @@ async def test_another_request_does_not_wait_behind_streams(
     assert early == ["GET /v1/stream"]
     other.connection_lost(None)
     connection.connection_lost(None)
+
+
+async def test_a_stream_that_waits_before_it_asks_is_aborted_and_logged(
+    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """Without a task, nobody would ever go on with it."""
+    request = stream_request(await world.user("ann"))
+
+    async def wait_first(*_: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(middleware, "authenticate", wait_first)
+    with caplog.at_level(logging.ERROR, "stream_server.web.http.front_door"):
+        async with connected(address, app) as (reader, writer):
+            writer.write(request)
+            async with asyncio.timeout(PATIENCE):
+                with suppress(ConnectionError):
+                    assert await reader.read() == b""
+    assert [record.getMessage() for record in caplog.records] == [
+        "a stream waited for something before it asked whether it may: see `Opening.ask`"
+    ]

@@ -1,5 +1,6 @@
 """The start of a stream: each form of `since`, on a log whose beginning was trimmed."""
 
+from collections import UserDict
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
@@ -142,7 +143,8 @@ async def test_on_an_empty_log_the_start_and_past_times_are_accepted(redis_url: 
 async def test_a_replay_waits_until_this_server_has_its_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_plan, "HEAD_WAIT_SECONDS", 0.05)
     hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
-    request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
+    request: Any = UserDict()  # without the opening of a stream
+    request.app = {HUB: hub, STORE: store}
     ask = SubscribeRequest(
         "c", "1", StreamToken("j"), Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4)
     )

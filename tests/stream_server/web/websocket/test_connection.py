@@ -7,11 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 
 import pytest
+from websockets.frames import CloseCode
 
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.limits.processor_time import MAX_AHEAD_SECONDS, SLICE_SECONDS, USER_SHARE, Payer, ProcessorTime
 from stream_server.web.websocket.connection import WebSocketConnection
-from stream_server.web.websocket.frames import CloseCode, encode_close
+from stream_server.web.websocket.frames import encode_close
 from tests.stream_server.web.limits.clocks import Clocks
 from tests.stream_server.web.websocket.client_frames import BINARY, FIN, RSV1, TEXT, deflated, frame
 from tests.waiting import eventually
