@@ -24,7 +24,7 @@ run: serving ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
 
 cluster: serving ## start a demo on a Redis Cluster: six nodes, two servers, nginx; ARGS="--port 9000"
-	@$(VENV)/stream-server cluster demo $(ARGS)
+	@$(VENV)/python -m tests.end_to_end.cluster_demo $(ARGS)
 
 test: env ## run the first tier of tests, which holds every promise; ARGS="-k cursor"
 	@$(VENV)/python -m pytest -n $(or $(JOBS),5) --dist worksteal --quick $(ARGS)

@@ -46,7 +46,6 @@ from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
 from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
 from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
-from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
@@ -118,7 +117,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory, authority.clock_check)
-    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services, authority.clock_check)
+    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, store, services.write_guard, authority.clock_check)
     app[app_keys.WRITE_GUARD], app[app_keys.TRENDS] = services.write_guard, services.trends
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
@@ -189,7 +188,6 @@ class BackgroundServices(NamedTuple):
     token_recheck: TokenRecheck
     write_guard: WriteGuard
     trends: TrendCounter
-    cluster_watch: ClusterWatch
 
 
 def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
@@ -210,7 +208,6 @@ def _make_background_services(
         TokenRecheck(hub, store.sessions),
         WriteGuard(store.state, config.write_replicas, clock_check.compare),
         TrendCounter(hub),
-        store.cluster_watch,
     )
 
 
@@ -219,7 +216,7 @@ async def _run_background_services(services: BackgroundServices, config: Config)
     beside_jobs = (services.repair_loop, services.expiry_loop, services.idle_homes_loop)
     loops = (
         *(beside_jobs if config.job_workers else ()), services.trimmer, services.loop_watch, services.directory,
-        services.token_recheck, services.write_guard, services.trends, services.cluster_watch,
+        services.token_recheck, services.write_guard, services.trends,
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="JobWorkers")
@@ -264,19 +261,20 @@ def _load_filters() -> Registry:
 
 
 def _readiness(
-    hub: Hub, feed: Feed, services: BackgroundServices, clock_check: ClockCheck
+    hub: Hub, feed: Feed, store: Store, guard: WriteGuard, clock_check: ClockCheck
 ) -> app_keys.ReadinessCheck:
     """Return the check behind ``/readyz``: ready if the feed works, Redis takes writes, and nothing is stopping."""
-    watch, guard = services.cluster_watch, services.write_guard
 
     def ready() -> tuple[bool, dict[str, object]]:
-        fault = watch.fault or guard.fault
+        fault = store.cluster_fault or guard.fault
         is_ready = feed.is_ready and not hub.is_stopping and not fault
         detail = {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
         if feed.link_health.reason:
             detail["redis"] = feed.link_health.reason
         reason = {"reason": f"nothing can be written: {fault}"} if fault else {}
-        warnings = (*watch.all_warnings, *clock_check.warnings)
+        nodes = store.unreachable_nodes
+        away = (f"{host}:{port} does not answer: its timelines cannot be read" for host, port in nodes)
+        warnings = (*away, *clock_check.warnings)
         return is_ready, detail | reason | ({"warnings": warnings} if warnings else {})
 
     return ready
@@ -296,9 +294,7 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:
-    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, write_guard, _, _ = (
-        services
-    )
+    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, write_guard, _ = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: count_streams(hub.registry.open_by_framing),
         "streams_live": hub.count_live_clients,
@@ -339,7 +335,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "status_archive_failures_total": lambda: expiry_loop.archive_failures,
         "jobs_due": lambda: job_workers.queue_depth.due,
         "jobs_parked": lambda: job_workers.queue_depth.parked,
-        "redis_nodes_away": lambda: len(store.cluster_watch.unreachable_nodes),
+        "redis_nodes_away": lambda: len(store.unreachable_nodes),
         "redis_redirects_total": lambda: store.redirects,
         "redis_memory_bytes": lambda: write_guard.state.used_bytes,
         "redis_memory_limit_bytes": lambda: write_guard.state.limit_bytes,

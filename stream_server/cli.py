@@ -35,7 +35,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "repair": "Find and repair faults in Redis.",
     "mend": "Cut the damaged end of the append-only file of Redis, such as zeros after a power cut.",
     "doctor": "Check this machine, a Redis and a running server.",
-    "cluster": "Try a server on a Redis Cluster of this machine.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
     "completion": "Print a script that lets the shell complete commands, options and values.",
@@ -46,7 +45,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
 its command is used: to import all of them takes a second, and the shell asks for completions at each press of a key.
 """
 
-MODULES = {"sign-in": "token", "admin": "token", "repair": "worker", "cluster": "serve"}
+MODULES = {"sign-in": "token", "admin": "token", "repair": "worker"}
 """The modules of the commands that are not the only one of their module."""
 
 EPILOG = """

@@ -13,8 +13,8 @@ from tests.cluster_in_place import ClusterInPlace, cluster_in_place, skip_left_o
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 from tests.preloaded.launcher import ROOT, interpreter_of_workers, share_parent
-from tests.redis_process import RedisProcess, binaries, each_engine, newest
-from tests.tiers import ALL, QUICK
+from tests.redis_process import RedisProcess, binaries, newest
+from tests.tiers import ALL, QUICK, each_engine
 
 SLOW_SECONDS = 1.0
 """Goal for the time of a test of the first tier on a quiet machine. A test that takes longer is listed and passes."""

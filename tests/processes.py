@@ -7,18 +7,20 @@ from pathlib import Path
 from tests.preloaded.identity import HELPER
 
 
-def alive(pid: int) -> bool:
-    """Whether the process runs. A zombie does not."""
-    stat = Path(f"/proc/{pid}/stat")
+def state(pid: int) -> str:
+    """Return the letter of a process's state: T if it is stopped, Z if it is a zombie. Empty if there is none."""
     if Path("/proc/self/stat").exists():
         try:
-            state = stat.read_text().rpartition(")")[2].split()[0]
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):
-            return False
-    else:
-        asked = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-        state = asked.stdout
-    return state.strip()[:1] not in {"", "Z", "X"}
+            return ""
+    asked = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return asked.stdout.strip()[:1]
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs. A zombie does not."""
+    return state(pid) not in {"", "Z", "X"}
 
 
 def arguments(pid: int) -> list[str]:

@@ -15,8 +15,8 @@ from typing import Any, Self
 import redis
 from redis.crc import key_slot
 
-from stream_server.demo.cluster_demo import free_ports
-from tests.redis_process import RedisProcess
+from tests.processes import state
+from tests.redis_process import RedisProcess, free_ports
 from tests.waiting import PATIENCE
 
 SLOTS = 16_384
@@ -82,14 +82,17 @@ class Node(RedisProcess):
 class PrivateCluster:
     """A cluster of real processes. ``nodes`` has the first primaries, that of the core first, then their replicas."""
 
-    def __init__(self, binary: Path, *, replicas: int = 1, durable: bool = True) -> None:
-        """``replicas`` is the number for each primary. With ``durable`` each second is written to disk."""
+    def __init__(self, binary: Path, *more: str, replicas: int = 1, durable: bool = True) -> None:
+        """``more`` are further options of each node. ``replicas`` is the number for each primary.
+
+        With ``durable`` each second is written to disk.
+        """
         options = (
             "--cluster-node-timeout", str(NODE_TIMEOUT_MS),
             "--cluster-require-full-coverage", "no",
             "--cluster-allow-replica-migration", "no",
             "--appendonly", "yes" if durable else "no",
-            "--appendfsync", "everysec",
+            "--appendfsync", "everysec", *more,
         )  # fmt: skip
         count = PRIMARIES * (1 + replicas)
         ports = free_ports(2 * count)
@@ -115,7 +118,7 @@ class PrivateCluster:
         try:
             self._start_nodes(self.nodes)
             if made:
-                self._make()
+                self.make()
         except BaseException:
             self.stop()
             raise
@@ -268,7 +271,8 @@ class PrivateCluster:
         with ThreadPoolExecutor(len(nodes)) as threads:
             list(threads.map(Node.start, nodes))
 
-    def _make(self) -> None:
+    def make(self) -> None:
+        """Make the layout of empty nodes. Returns when all nodes agree and accept writes."""
         primaries = self.nodes[:PRIMARIES]
         for epoch, node in enumerate(self.nodes, 1):
             node.run("CLUSTER", "SET-CONFIG-EPOCH", epoch)
@@ -326,8 +330,7 @@ def is_awake(node: Node) -> bool:
     """Whether a node's process runs and is not frozen."""
     if node.process is None or node.process.poll() is not None:
         return False
-    state = Path(f"/proc/{node.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
-    return state != "T"
+    return state(node.process.pid) != "T"
 
 
 def wait_until(check: Callable[[], object], seconds: float, what: str) -> None:

@@ -1,18 +1,19 @@
 """A real Redis for tests: its own process, socket, optional TCP port, and folder."""
 
 import os
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-import pytest
 import redis
 
-from stream_server.demo.cluster_demo import free_ports
 from stream_server.runtime.embedded_redis import PROGRAMS, carried, engine_of_binary
 from tests.waiting import PATIENCE, wait_for_process
 
@@ -35,19 +36,30 @@ def newest() -> Path:
     return next(iter(binaries().values()))
 
 
-def each_engine() -> list[Any]:
-    """Return the names of :func:`binaries` as parameters of a test: the newest, and the others for `make test-all`."""
-    first, *others = binaries() or [""]
-    return [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
-
-
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 """Options of a Redis that keeps each acknowledged write when it is killed."""
+
+
+FIRST_PORT, LAST_PORT = 12_000, 30_000
+"""Ports that Linux gives to no outgoing connection, so a process that was killed can have its port again."""
 
 
 def free_port() -> int:
     """Return a TCP port that is free now, and that no outgoing connection of another test takes meanwhile."""
     return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Return TCP ports that are free now on the loopback."""
+    found: list[int] = []
+    chance = random.SystemRandom()  # the common one may be seeded, and programs then look for the same ports
+    with ExitStack() as stack:
+        while len(found) < count:
+            port = chance.randrange(FIRST_PORT, LAST_PORT)
+            with suppress(OSError):
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+                found.append(port)
+    return found
 
 
 class RedisProcess:

@@ -17,12 +17,11 @@ import yaml
 from stream_server.cli import cli
 from stream_server.client import Client
 from stream_server.config.settings import SETTINGS
-from stream_server.demo.cluster_demo import find_nginx
 from stream_server.web.routes import ROUTE_TABLE
 from stream_server.wire.errors import STATUS_BY_CODE
 from tests.docs_examples import Block, Reader, blocks, last_json, same_shape, shape
 from tests.end_to_end.api import mint
-from tests.end_to_end.nginx import WHOLE
+from tests.end_to_end.nginx import WHOLE, find_nginx
 from tests.end_to_end.server import ROOT, Server
 
 PAGES = [

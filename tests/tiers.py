@@ -7,6 +7,8 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 from hypothesis import settings
 
+from tests.redis_process import binaries
+
 T = TypeVar("T")
 
 ALL = "all"
@@ -25,6 +27,12 @@ def seeds(count: int, *, first_tier: int, second_tier: int) -> list[ParameterSet
     """Return the seeds of random tests: some for the first tier, some for the second, and all with ``--full``."""
     others = [pytest.param(seed, marks=[pytest.mark.nightly]) for seed in range(second_tier, count)]
     return [*sample(range(second_tier), lambda seed: seed < first_tier), *others]
+
+
+def each_engine() -> list[ParameterSet]:
+    """Return the names of the engines of this machine: the newest in the first tier, and the others."""
+    newest, *_ = binaries() or [""]
+    return sample(binaries() or [""], lambda engine: engine == newest)
 
 
 def quick() -> bool:

@@ -3,7 +3,7 @@
 The one decision: **a command uses the HTTP API like every client.** Only what HTTP cannot give, the key that signs
 tokens and the users to sign them for, comes from the server's data folder and Redis (``server_access``).
 
-``serve``            runs the server, or to try it a Redis Cluster with two servers on this machine
+``serve``            runs the server
 ``worker``           runs job workers without a server
 ``token``            prints a token for a user
 ``replay``           posts a file of statuses through the HTTP API

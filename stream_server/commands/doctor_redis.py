@@ -10,7 +10,7 @@ from stream_server.security.clock_check import ClockCheck
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_group_url
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_check import ClusterFinding, check_cluster
+from stream_server.store.redis.cluster_check import check_cluster
 from stream_server.store.redis.cluster_topology import ClusterTopology
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
@@ -194,8 +194,4 @@ async def check_cluster_setup(url: str, timeout_seconds: float, write_replicas: 
     if group is None or not group.is_cluster:
         return []
     found = await check_cluster(ClusterTopology(group, timeout_seconds), write_replicas)
-    return [_to_result(finding) for finding in found] or [SET_UP_WELL]
-
-
-def _to_result(finding: ClusterFinding) -> CheckResult:
-    return broken(finding.sentence) if finding.is_grave else advice(finding.sentence)
+    return [(broken if finding.is_grave else advice)(finding.sentence) for finding in found] or [SET_UP_WELL]

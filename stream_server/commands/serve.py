@@ -1,6 +1,5 @@
-"""The command ``serve``: run the server until SIGTERM or Ctrl-C. ``cluster demo`` does so on a Redis Cluster."""
+"""The command ``serve``: run the server until SIGTERM or Ctrl-C."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -68,24 +67,3 @@ def serve(
         name = "the Redis of --redis" if settings.redis else "the embedded Redis"
         raise CommandFailure(f"{name} {describe_for_operator(error)}", UNREACHABLE) from None
     context.exit(code)
-
-
-@click.group()
-def cluster() -> None:
-    """Try a server on a Redis Cluster of this machine."""
-
-
-@cluster.command()
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="Port of nginx; any free one by default.")
-def demo(*, port: int) -> None:
-    """Start a cluster with two servers and nginx on this machine, with sample content, until Ctrl-C.
-
-    Without nginx it shows the addresses of both servers.
-    """
-    # Imported here, because importing the server takes time and other commands do not need it.
-    from stream_server.demo import cluster_demo  # noqa: PLC0415 - see above
-
-    try:
-        asyncio.run(cluster_demo.run(port, click.echo))
-    except cluster_demo.DemoFault as fault:
-        raise CommandFailure(str(fault)) from None

@@ -2,6 +2,5 @@
 
 The one decision: **everything goes through the public HTTP API**, as any other client would do it.
 
-``walkthrough``   creates the content, prints the commands, and keeps posting
-``cluster_demo``  the same on a Redis Cluster: six nodes, two servers, nginx
+``walkthrough``  creates the content, prints the commands, and keeps posting
 """

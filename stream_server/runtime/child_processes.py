@@ -1,8 +1,8 @@
-"""Child processes of a server or a demo that never outlive it, however it ends.
+"""Child processes of a server that never outlive it, however it ends.
 
 Beside them runs a *watcher*, a shell that reads their ids from a pipe. When this process dies, even at ``kill -9``, the
-kernel closes the pipe. The watcher then sends a signal to the children, and removes their folder. The watcher is a
-shell, because a second Python would take half of the CPU time of a start.
+kernel closes the pipe. The watcher then kills the children, and removes their folder. The watcher is a shell, because a
+second Python would take half of the CPU time of a start.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ A project may have a folder ``filters`` or a file ``secrets.py``, which would hi
 With ``python -m stream_server`` in the folder of its source, the present folder is where the server was found.
 """
 
-WATCH = 'while read -r pid; do pids="$pids $pid"; done; [ -z "$pids" ] || kill -s "$1" $pids; rm -rf "$2"'
-"""What the watcher does. Its arguments are the name of the signal, and the folder."""
+WATCH = 'while read -r pid; do pids="$pids $pid"; done; [ -z "$pids" ] || kill -s KILL $pids; rm -rf "$1"'
+"""What the watcher does. Its argument is the folder."""
 
 
 class ChildProcess(NamedTuple):
@@ -50,13 +50,12 @@ class ChildProcesses:
 
     Args:
         folder: The folder that the watcher removes when this process dies.
-        orphan_signal: The signal that the watcher then sends: SIGKILL, or SIGTERM for a child with children of its own.
     """
 
-    def __init__(self, folder: Path, orphan_signal: signal.Signals) -> None:
+    def __init__(self, folder: Path) -> None:
         self._running: list[ChildProcess] = []
         self._watcher = subprocess.Popen(  # noqa: S603 - a fixed text
-            ["/bin/sh", "-c", WATCH, "watcher", orphan_signal.name.removeprefix("SIG"), folder],
+            ["/bin/sh", "-c", WATCH, "watcher", folder],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         self.watcher_pid = self._watcher.pid

@@ -29,7 +29,6 @@ import asyncio
 import fcntl
 import os
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -106,7 +105,7 @@ class EmbeddedRedis:
         self.socket = self._private.path / SOCKET
         self.url = f"unix://{self.socket}"
         self._options = [*_options(self.socket, appendfsync), *extra]
-        self._children = ChildProcesses(self._private.path, signal.SIGKILL)
+        self._children = ChildProcesses(self._private.path)
         self._redis: ChildProcess | None = None
         self._lock = -1
         self._log, self._log_from = self.folder / LOG_FILE, 0
@@ -225,7 +224,7 @@ class EmbeddedRedis:
         """
         view, usual_log = self._private.path / "view", self._log
         self._log = self._private.path / LOG_FILE
-        children = ChildProcesses(view, signal.SIGKILL)
+        children = ChildProcesses(view)
         try:
             with self._not_started():
                 make_view(self.folder, view, is_torn=is_torn)

@@ -30,7 +30,7 @@ class PrivateFolder:
     Raises OSError if the machine's folder for temporary files cannot be used.
     """
 
-    def __init__(self, name_bytes: int = 0) -> None:
+    def __init__(self, name_bytes: int) -> None:
         parent = tempfile.gettempdir()
         length = len(os.fsencode(parent)) + len(PREFIX) + len("/12345678/") + name_bytes
         if name_bytes and length > MAX_SOCKET_PATH_BYTES:

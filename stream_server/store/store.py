@@ -1,7 +1,7 @@
 """The store: one object with all data in Redis and its connections."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from stream_server.errors import ApiError, Unavailable
@@ -16,8 +16,8 @@ from stream_server.store.log.event_log import EventLog, Rollbacks, nothing_to_ve
 from stream_server.store.log.retention import Retention
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.cluster_topology import NotACluster
+from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
@@ -47,6 +47,8 @@ logger = logging.getLogger(__name__)
 DEFAULT_SIZE_LIMITS = SizeLimits()
 
 CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
+NOT_OWNED = "no node of the Redis Cluster serves the core now"
+
 NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
 
 
@@ -94,7 +96,6 @@ class Store:
         self.rollbacks = Rollbacks(self._scripts)
         self.idle_homes = IdleHomes(self._redis, self._derived, self._scripts)
         self.state, self.rate_counters = RedisStateReader(self._redis), RateCounters(self._derived)
-        self.cluster_watch = ClusterWatch(self._redis, self._derived, min_write_replicas)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
         self.users, self.sessions = Users(*connections), Sessions(*connections)
@@ -134,6 +135,17 @@ class Store:
         The key is the refusal: ``moved``, ``ask`` or ``tryagain``.
         """
         return self._derived.follow_ups
+
+    @property
+    def cluster_fault(self) -> str:
+        """Why nothing can be written now: no node of the cluster serves the core. Empty without a cluster."""
+        topology = self._redis.topology
+        return NOT_OWNED if topology is not None and topology.core_owner is None else ""
+
+    @property
+    def unreachable_nodes(self) -> Sequence[HostPort]:
+        """The nodes with derived data that do not answer, as far as this process has used them."""
+        return self._derived.unreachable_nodes
 
     async def open(self) -> None:
         """Load the Lua scripts, and check that the server can run on this Redis.

@@ -6,7 +6,8 @@ replicas than ``--write-replicas``, Redis makes every write, and no answer can c
 `outcome_unknown`, and its author would repeat it again and again.
 
 A server whose Redis takes no write is not ready, so that a load balancer prefers another one: Redis is a replica now
-(READONLY), cannot save (MISCONF), or lacks replicas itself (NOREPLICAS). A write that changes nothing finds that out.
+(READONLY), cannot save (MISCONF), lacks replicas itself (NOREPLICAS), or is a node of a cluster whose slot of the core
+is being moved (ASK). A write that changes nothing finds that out.
 """
 
 import asyncio
@@ -114,6 +115,11 @@ CHECK_INTERVAL_SECONDS = (1.5, 2.5)
 FAULTY_CHECKS = 2
 """Number of checks in a row that must find that no write can be confirmed. In a failover, one or another finds it."""
 
+ASK_CODE = "ASK"
+"""The core's primary says this of a key that it lacks while its slot is being moved. Writes would half fail."""
+
+CORE_OPEN = "the core's slot of the Redis Cluster is being moved: run `stream-server doctor`"
+
 FULL_CODE = "OOM"
 """Redis says this if it is full. It still takes deletes, so the server stays ready."""
 
@@ -179,7 +185,8 @@ class WriteGuard:
             connected = f"{self.state.replicas} of the {self._write_replicas} replicas that must confirm a write"
             found = f"only {connected} are connected to Redis"
         elif self.state.refusal and not self.state.refusal.startswith(FULL_CODE):
-            found = f"Redis refuses writes: {self.state.refusal}"
+            is_open = self.state.refusal.startswith(f"{ASK_CODE} ")
+            found = CORE_OPEN if is_open else f"Redis refuses writes: {self.state.refusal}"
         self._faulty_checks = self._faulty_checks + 1 if found else 0
         self.fault = found if self._faulty_checks >= FAULTY_CHECKS else ""
         if self.fault and not had_fault:

@@ -131,6 +131,12 @@ class ClusterWorld:
         async with aiohttp.ClientSession() as session, session.get(f"{server.address}/readyz") as answer:
             return bool(answer.status == 200)
 
+    @staticmethod
+    async def warns(server: Server, sentence: str) -> bool:
+        """Whether the server warns of this, for those who may read the metrics."""
+        async with aiohttp.ClientSession() as session, session.get(f"{server.address}/readyz") as answer:
+            return sentence in (await answer.json()).get("warnings", [])
+
     async def jobs(self) -> int:
         """Return the number of jobs that wait, also those that failed too often."""
         depth = await self.store.job_queue.measure_depth()

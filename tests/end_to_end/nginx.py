@@ -1,13 +1,17 @@
 """A real nginx in front of servers. Tests that need it are skipped if it is not installed."""
 
+import os
+import re
+import shutil
+import socket
 import subprocess
 import tempfile
-import urllib.error
-import urllib.request
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from stream_server.demo.cluster_demo import find_nginx
+from tests.end_to_end.server import ROOT
 from tests.redis_process import free_port
 from tests.waiting import PATIENCE, wait_for_process
 
@@ -16,7 +20,7 @@ daemon off;
 worker_processes 1;
 pid {folder}/nginx.pid;
 error_log stderr warn;
-events {{ worker_connections 256; }}
+events {{ worker_connections 1024; }}
 http {{
   access_log off;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
@@ -26,53 +30,62 @@ http {{
 """
 """A configuration whose files are all in ``folder``; ``text`` is the contents of its block ``http``."""
 
-LOCATIONS = """\
-  server {{
-    listen 127.0.0.1:{port};
-    location = /is-there {{ return 204; }}
-{locations}
-  }}
-"""
+SHIPPED = "nginx/stream-server.conf"
+"""The file of ``deploy/`` for a site of one's own."""
+
+
+def find_nginx() -> Path | None:
+    """Return the path of nginx, or None if it is not installed. It may be outside the PATH of ordinary users."""
+    path = os.pathsep.join([*os.get_exec_path(), "/usr/sbin", "/usr/local/sbin"])
+    found = shutil.which("nginx", path=path)
+    return None if found is None else Path(found)
 
 
 class Nginx:
-    """An nginx with ``locations``: a dict from path prefix to the server and its directives.
+    """An nginx on a port of the loopback, by default any free one. Its files are in a temporary folder.
 
-    Other settings are defaults.
+    ``text`` is the contents of its block ``http``. There ``listen 80;`` becomes the port.
     """
 
-    def __init__(self, locations: dict[str, tuple[str, str]]) -> None:
-        self.port = free_port()
+    def __init__(self, text: str, port: int = 0) -> None:
+        self.port = port or free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self._folder = tempfile.TemporaryDirectory(prefix="ssn-")
-        rows = (
-            f"    location {prefix} {{ proxy_pass {server}/; {more} }}" for prefix, (server, more) in locations.items()
-        )
-        folder = Path(self._folder.name)
-        self._config = folder / "nginx.conf"
-        self._said = folder / "said"
-        text = LOCATIONS.format(port=self.port, locations="\n".join(rows))
-        self._config.write_text(WHOLE.format(folder=folder, text=text))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._said = Path(self._folder.name) / "said"
+        listening = text.replace("listen 80;", f"listen 127.0.0.1:{self.port};")
+        self._config = Path(self._folder.name) / "nginx.conf"
+        self._config.write_text(WHOLE.format(folder=self._folder.name, text=listening))
 
     def __enter__(self) -> Self:
-        found = find_nginx()
-        assert found is not None
+        command = [str(find_nginx()), "-c", str(self._config), "-p", self._folder.name]
         with self._said.open("wb") as said:
-            command = [str(found), "-c", str(self._config), "-p", self._folder.name]
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        wait_for_process(self._process, self._answers, seconds=PATIENCE, log=self._said.read_text)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )
+        wait_for_process(self.process, self._accepts, seconds=PATIENCE, log=self._said.read_text)
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process is not None
-        self._process.terminate()
-        self._process.wait(PATIENCE)
+        self.process.terminate()
+        self.process.wait(PATIENCE)
         self._folder.cleanup()
 
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(self.address + "/is-there", timeout=2) as answer:
-                return bool(answer.status == 204)
-        except (urllib.error.URLError, OSError):
-            return False
+    def _accepts(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 2):
+            return True
+        return False
+
+
+def with_locations(locations: Mapping[str, tuple[str, str]]) -> str:
+    """Return a block ``http`` with these locations: from each path prefix to the server and its directives."""
+    rows = (f"location {prefix} {{ proxy_pass {server}/; {more} }}" for prefix, (server, more) in locations.items())
+    return f"server {{ listen 80; {' '.join(rows)} }}"
+
+
+def shipped(servers: Iterable[str], path: str = SHIPPED) -> str:
+    """Return a file of ``deploy/`` with the addresses of these servers in the place of its own."""
+    text = (ROOT / "deploy" / path).read_text(encoding="utf-8")
+    lines = "".join(f"    server {server.removeprefix('http://')};\n" for server in servers)
+    named = re.sub(r"(    server [\d.]+:8000;\n)+", lines, text)
+    assert named != text
+    return named

@@ -90,6 +90,8 @@ async def _dead_derived_shard(world: ClusterWorld, load: Load, seconds: float) -
     await load.goes_on(seconds)
     assert load.refused == refused
     assert await world.jobs() > 0
+    said = f"127.0.0.1:{shard.port} does not answer: its timelines cannot be read"
+    await eventually(lambda: world.warns(world.servers[0], said), what="a warning of the dead shard")
     await asyncio.to_thread(world.heal, nodes)
     await load.goes_on(seconds)
 

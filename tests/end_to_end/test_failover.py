@@ -14,9 +14,10 @@ from tests.end_to_end.random_faults.clients import Client, Leaving, Listener, Po
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.world import ALL, FLAGS, World, kill_left, populated
 from tests.end_to_end.server import Server
-from tests.redis_process import RedisProcess, binaries, each_engine, newest
+from tests.redis_process import RedisProcess, binaries, newest
 from tests.stream_server.store.replicas import entries, linked, replication, run, servers
 from tests.stream_server.store.sentinels import Watch, watch
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended

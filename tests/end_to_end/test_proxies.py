@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from stream_server.demo.cluster_demo import find_nginx
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import MEDIA, Consumer
-from tests.end_to_end.nginx import Nginx
+from tests.end_to_end.nginx import Nginx, find_nginx, with_locations
 from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
@@ -38,7 +37,7 @@ def nginx(server: Server) -> Iterator[Nginx]:
         "/own_gzip/": (server.address, OWN_GZIP),
         "/impatient/": (server.address, TIMEOUT),
     }
-    with Nginx(locations) as running:
+    with Nginx(with_locations(locations)) as running:
         yield running
 
 

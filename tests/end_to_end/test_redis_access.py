@@ -11,7 +11,8 @@ import redis
 from tests.command_line import clean_environment, run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
-from tests.redis_process import RedisProcess, binaries, each_engine, free_port, newest
+from tests.redis_process import RedisProcess, binaries, free_port, newest
+from tests.tiers import each_engine
 from tests.tls import Authority, TlsProxy
 from tests.waiting import PATIENCE
 

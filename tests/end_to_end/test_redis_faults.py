@@ -15,6 +15,7 @@ from tests.end_to_end.api import Answer, mint
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.author import Author, in_log_order, posted
 from tests.end_to_end.faults.site import EVERYWHERE, ONE_WORKER, Site, all_until, close, feel, site
+from tests.processes import state
 from tests.redis_process import RedisProcess
 from tests.waiting import eventually
 
@@ -101,7 +102,7 @@ async def away(redis: RedisProcess, how: str) -> None:
 
 def stopped(redis: RedisProcess) -> bool:
     assert redis.process is not None
-    return Path(f"/proc/{redis.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return state(redis.process.pid) == "T"
 
 
 async def back(redis: RedisProcess, how: str) -> None:

@@ -114,7 +114,7 @@ FAULTS: dict[Callable[[Path], None], str] = {
     of_another_form_of_redis_6: "in a form that this version does not read",
     of_a_later_engine: "was written by Valkey 99.0.0",
     of_a_later_engine_without_a_record: "RDB format version",
-    damaged: "ended at once with code 1",
+    damaged: "is damaged in the middle",
     without_its_list: "would start empty",
 }
 """What is wrong with a folder, and what the server says of it."""

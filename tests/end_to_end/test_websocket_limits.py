@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from stream_server.demo.cluster_demo import find_nginx
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.nginx import Nginx
+from tests.end_to_end.nginx import Nginx, find_nginx, with_locations
 from tests.end_to_end.raw_socket import RawSocket
 from tests.end_to_end.server import Server
 from tests.end_to_end.socket_consumer import open_socket
@@ -128,7 +127,7 @@ async def test_a_server_that_stops_says_so(own_folder: Path) -> None:
 
 @pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")
 async def test_a_proxy_passes_websockets_on(api: Api, server: Server) -> None:
-    with Nginx({"/": (server.address, PASS_ON)}) as proxy:
+    with Nginx(with_locations({"/": (server.address, PASS_ON)})) as proxy:
         direct, ann = server.address, await api.user()
         server.address = proxy.address
         try:

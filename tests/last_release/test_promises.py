@@ -15,9 +15,14 @@ from tests.last_release.surface import CONSOLE, facts
 
 FETCH = "the extra `server` installs a Valkey and the model that detects languages"
 
+CLUSTER = "it is a program of the checkout, `make cluster`: a package for servers needs no cluster to try"
+
 GENERATED = "servers take it, and the document only names it: generated code had two arguments of one name"
 
 REMOVED = {
+    "command stream-server cluster demo --port VALUE": CLUSTER,
+    "command stream-server cluster demo needs: nothing": CLUSTER,
+    "command stream-server cluster needs: nothing": CLUSTER,
     "command stream-server fetch --json": FETCH,
     "command stream-server fetch names VALUE": FETCH,
     "command stream-server fetch names cld2": FETCH,

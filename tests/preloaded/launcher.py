@@ -199,7 +199,9 @@ def start_module(
         with Path(os.devnull).open("rb") as nothing:
             return launcher().start(arguments, env, (nothing, out, err), ROOT)
     command = [sys.executable, "-m", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+    )
 
 
 def _for_interpreter(env: Mapping[str, str]) -> dict[str, str]:

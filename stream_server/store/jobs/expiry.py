@@ -231,11 +231,14 @@ ROUND_INTERVAL_SECONDS = 3600.0
 PAGE_PAUSE_SECONDS = 0.05
 """Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
 
-STATUSES_PER_ADDITION = 128
-"""Most statuses of one addition to the archive."""
+STATUSES_PER_FILE = 4096
+"""Number of old statuses from which they are archived and removed. So the archive has few files."""
 
-MAX_ADDITION_BYTES = 2**20
-"""Bytes of lines in memory from which they are written to the archive."""
+FILE_BYTES = 4 * 2**20
+"""Bytes of lines in memory from which they are written into a file of the archive."""
+
+STATUSES_PER_STEP = 128
+"""Most statuses that are read, or removed, before the next ones."""
 
 MAX_READS = 3
 """Times that a status which changes meanwhile is read and archived in one round. The next round tries again."""
@@ -268,13 +271,9 @@ class ExpiryLoop:
         """Run rounds until cancelled. Without a maximum age, only wait."""
         if not self._max_days:
             await asyncio.Event().wait()
-        try:
-            while True:
-                await none_if_unavailable(self.run_round)
-                await asyncio.sleep(LEASE_POLL_SECONDS * random.uniform(0.5, 1))
-        finally:
-            if self._archive is not None:
-                self._archive.close()
+        while True:
+            await none_if_unavailable(self.run_round)
+            await asyncio.sleep(LEASE_POLL_SECONDS * random.uniform(0.5, 1))
 
     async def run_round(self, now_ms: int | None = None) -> bool:
         """Run one round if no other process does. Return whether this process ran it to its end.
@@ -294,14 +293,18 @@ class ExpiryLoop:
     async def _scan(self, lease: ExpiryLease, now_ms: int) -> bool:
         which = await self._expiry.find_range(now_ms, self._max_days)
         await self._expiry.forget_expired_ids(which.floor)
-        cursor, is_whole, day = lease.cursor, lease.cursor == "0", format_iso_time(now_ms)
+        cursor, is_whole, at = lease.cursor, lease.cursor == "0", format_iso_time(now_ms)
+        done_to, old = cursor, dict[str, None]()  # a scan may give a key twice
         while True:
             cursor, ids = await self._expiry.scan(cursor)
-            is_whole &= await self._expire([i for i in ids["status"] if int(i) < which.below], which, day)
+            old |= dict.fromkeys(each for each in ids["status"] if int(each) < which.below)
+            if cursor == "0" or len(old) >= STATUSES_PER_FILE:
+                is_whole &= await self._expire([*old], which, at)
+                done_to, old = cursor, {}
             await self._forget(ids, lease.done_below)
             if cursor == "0":
                 break
-            if await self._expiry.hold_lease(self._process, LEASE_SECONDS, cursor=cursor) is None:
+            if await self._expiry.hold_lease(self._process, LEASE_SECONDS, cursor=done_to) is None:
                 return False
             await asyncio.sleep(self.page_pause_seconds)
         # Timelines forget only what surely has left, so a round that began in another process does not count.
@@ -319,48 +322,56 @@ class ExpiryLoop:
         for uid in ids["favorites"]:
             await self._expiry.prune_favorites(uid, below)
 
-    async def _expire(self, ids: Sequence[str], which: ExpiryRange, day: str) -> bool:
+    async def _expire(self, ids: Sequence[str], which: ExpiryRange, at: str) -> bool:
         """Archive and remove statuses. Return whether all have left."""
         for _ in range(MAX_READS):
-            stayed = list[str]()
-            for at in range(0, len(ids), STATUSES_PER_ADDITION):
-                stayed += await self._expire_some(ids[at : at + STATUSES_PER_ADDITION], which, day)
-            if not stayed:
+            ids = await self._expire_once(ids, which, at)
+            if not ids:
                 return True
-            ids = stayed
         return False
 
-    async def _expire_some(self, ids: Sequence[str], which: ExpiryRange, day: str) -> list[str]:
-        """Archive and remove a few statuses. Return the ids of those that have changed meanwhile, and stay."""
-        statuses = await self._expiry.read(ids)
-        if self._archive is not None and statuses:
-            await self._write_archive(self._archive, statuses, day)
-        words = await self._expiry.remove(which, statuses)
+    async def _expire_once(self, ids: Sequence[str], which: ExpiryRange, at: str) -> list[str]:
+        """Archive and remove statuses. Return the ids of those that have changed meanwhile, and stay."""
+        changed, read, lines = list[str](), list[OldStatus](), bytearray()
+        for first in range(0, len(ids), STATUSES_PER_STEP):
+            for status in await self._expiry.read(ids[first : first + STATUSES_PER_STEP]):
+                await self._add_lines(lines, status, at)
+                read.append(status._replace(json=b""))
+                if len(lines) >= FILE_BYTES:
+                    changed += await self._leave(read, lines, which, at)
+        return changed + await self._leave(read, lines, which, at)
+
+    async def _add_lines(self, lines: bytearray, status: OldStatus, at: str) -> None:
+        """Add the lines of a status, its comments first. If they are more than a file takes, write some already."""
+        if self._archive is None:
+            return
+        after = b""
+        while status.newest_comment and (page := await self._expiry.read_comments(status.id, after)):
+            lines += b"".join(_line(at, b"comment", comment) for comment in page)
+            after = page[-1].id
+            if len(lines) >= FILE_BYTES:
+                await self._write(lines, at)
+        lines += _line(at, b"status", status)
+
+    async def _leave(self, read: list[OldStatus], lines: bytearray, which: ExpiryRange, at: str) -> list[str]:
+        """Write the lines, remove the statuses, and empty both. Return the ids of statuses that have changed."""
+        await self._write(lines, at)
+        words: dict[bytes, str] = {}
+        for first in range(0, len(read), STATUSES_PER_STEP):
+            words |= await self._expiry.remove(which, read[first : first + STATUSES_PER_STEP])
+        read.clear()
         self.left += sum(word == "left" for word in words.values())
         return [status_id.decode() for status_id, word in words.items() if word == "changed"]
 
-    async def _write_archive(self, archive: StatusArchive, statuses: Sequence[OldStatus], at: str) -> None:
-        """Write statuses, each behind its comments, in additions of bounded size."""
-        waiting = bytearray()
-        for status in statuses:
-            after = b""
-            while status.newest_comment and (page := await self._expiry.read_comments(status.id, after)):
-                waiting += b"".join(_line(at, b"comment", comment) for comment in page)
-                after = page[-1].id
-                await self._write_full(archive, waiting, at, MAX_ADDITION_BYTES)
-            waiting += _line(at, b"status", status)
-            await self._write_full(archive, waiting, at, MAX_ADDITION_BYTES)
-        await self._write_full(archive, waiting, at, 1)
-
-    async def _write_full(self, archive: StatusArchive, waiting: bytearray, at: str, least_bytes: int) -> None:
-        if len(waiting) < least_bytes:
+    async def _write(self, lines: bytearray, at: str) -> None:
+        if self._archive is None or not lines:
             return
         try:
-            await asyncio.to_thread(archive.append, at[:10], bytes(waiting))
+            await asyncio.to_thread(self._archive.write, at, lines)
         except ArchiveFailure:
             self.archive_failures += 1
             raise
-        waiting.clear()
+        lines.clear()
 
     async def _tell(self, failure: str) -> None:
         """Log a new failure, store it in Redis for ``doctor``, and keep all processes from trying again for an hour."""

@@ -1,25 +1,19 @@
-"""Whether a Redis Cluster takes writes, what is set up wrongly in it, and what to do.
+"""Whether a Redis Cluster takes writes, what is set up wrongly in it, and what to do. ``doctor`` runs this, no server.
 
 A finding is grave if events would not arrive or writes would be refused. The others cost more in a failover than they
 need to, or are in the way later.
 """
 
 import asyncio
-import logging
-import random
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing, suppress
-from itertools import count
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
 
-from stream_server.errors import ApiError
-from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_nodes import NodeRow, parse_rows
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology
 from stream_server.store.redis.connecting import HostPort
-from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.protocol import parse_info
 
@@ -33,18 +27,7 @@ after it.
 SETTLE_SECONDS = 2.0
 """Seconds between the two looks at a cluster in which a failover may go on."""
 
-LOOK_SECONDS = (1.5, 2.5)
-"""Shortest and longest interval in seconds between two looks at the core's owner. It is random, to spread servers."""
-
-LOOKS_PER_CHECK = 15
-"""Number of looks at the core's owner for each check of the whole cluster, which so comes every half minute."""
-
-NOT_OWNED = "no node of the Redis Cluster serves the core now"
-CORE_OPEN = "the core's slot of the Redis Cluster is being moved"
 TAKES_OVER = "a replica takes its place within seconds: check again then"
-
-
-logger = logging.getLogger(__name__)
 
 
 class ClusterFinding(NamedTuple):
@@ -58,76 +41,6 @@ class ClusterFinding(NamedTuple):
     sentence: str
     is_grave: bool = False
     may_pass: bool = False
-
-
-class ClusterWatch:
-    """Watches the own cluster: a server is not ready while the core takes no writes, and tells what is set up wrongly.
-
-    One look at the core's owner is one command. A check of the whole cluster asks each primary, so it is made seldom.
-    Without a cluster nothing is wrong.
-
-    Attributes:
-        warnings: What was set up wrongly at the last check, each as one sentence.
-    """
-
-    def __init__(self, client: RedisClient, derived: DerivedRedis, write_replicas: int) -> None:
-        """``write_replicas`` is the number of replicas that must acknowledge each write."""
-        self.warnings: tuple[str, ...] = ()
-        self._client, self._derived = client, derived
-        self._topology = client.topology
-        self._write_replicas = write_replicas
-        self._is_core_open = False
-
-    @property
-    def fault(self) -> str:
-        """Why nothing can be written to the core now, as a sentence. Empty if writes are possible."""
-        if self._topology is not None and self._topology.core_owner is None:
-            return NOT_OWNED
-        return CORE_OPEN if self._is_core_open else ""
-
-    @property
-    def unreachable_nodes(self) -> Sequence[HostPort]:
-        """The nodes with derived data that do not answer, as far as this process has used them."""
-        return self._derived.unreachable_nodes
-
-    @property
-    def all_warnings(self) -> tuple[str, ...]:
-        """The faults of the cluster with which writes can still be made, one sentence each."""
-        nodes = self.unreachable_nodes
-        away = (f"{host}:{port} does not answer: its timelines cannot be read" for host, port in nodes)
-        return (*self.warnings, *away)
-
-    async def run(self) -> None:
-        """Watch the cluster until cancelled. Without a cluster, only wait."""
-        if self._topology is None:
-            await asyncio.Event().wait()
-        for look in count():
-            await self.look()
-            if look % LOOKS_PER_CHECK == 0:
-                await self.check()
-            await asyncio.sleep(random.uniform(*LOOK_SECONDS))
-
-    async def look(self) -> None:
-        """Ask the node that owns the core whether the core's slot is being moved, and update `fault`.
-
-        While the slot is being moved, the node refuses writes. If the node does not answer, the feed notices that.
-        """
-        is_open = False
-        with suppress(ApiError):
-            (table,) = await self._client.execute(("CLUSTER", "NODES"))
-            is_open = any(_is_core_open(row) for row in parse_rows(table))
-        if is_open and not self._is_core_open:
-            logger.error("%s, so nothing can be written: run `stream-server doctor`", CORE_OPEN)
-        self._is_core_open = is_open
-
-    async def check(self) -> None:
-        """Check the whole cluster, and update `warnings`. A new warning is logged once."""
-        assert self._topology is not None
-        found = tuple(each.sentence for each in await check_cluster(self._topology, self._write_replicas))
-        for sentence in found:
-            if sentence not in self.warnings:
-                logger.warning("Redis Cluster: %s", sentence)
-        self.warnings = found
 
 
 async def check_cluster(topology: ClusterTopology, write_replicas: int) -> list[ClusterFinding]:

@@ -16,8 +16,6 @@ from stream_server.commands.doctor_machine import CheckState
 from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, SET_UP_WELL, check_cluster_setup, check_redis
 from stream_server.commands.redis_acl import acl_line
 from stream_server.store.redis import cluster_check
-from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_check import CORE_OPEN, NOT_OWNED, ClusterWatch
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster, wait_until
 from tests.redis_process import binaries, newest
 from tests.waiting import PATIENCE, eventually
@@ -120,27 +118,6 @@ async def test_the_doctor_of_a_silent_cluster_is_told_and_sees_no_password(clust
     assert [result.state for result in await check_cluster_setup(part, PATIENCE, 0)] == [CheckState.ADVICE]
     assert await check_cluster_setup("redis://127.0.0.1", PATIENCE, 0) == []
     assert NODE_OF_A_CLUSTER not in await check_redis(cluster.url, PATIENCE)
-
-
-@pytest.mark.extended
-async def test_the_watch_sees_an_open_core_and_says_what_is_set_up_wrongly(cluster: PrivateCluster) -> None:
-    client = RedisClient(cluster.url, PATIENCE)
-    watch = ClusterWatch(client, client, 5)
-    assert watch.fault == NOT_OWNED
-    await watch.look()
-    assert (watch.fault, watch.all_warnings) == ("", ())
-    core, other, *_ = cluster.primaries()
-    cluster.open_slot(CORE_SLOT, core, other)
-    await watch.look()
-    assert watch.fault == CORE_OPEN
-    cluster.close_slot(CORE_SLOT)
-    await watch.look()
-    await watch.check()
-    assert watch.fault == ""
-    (warning,) = watch.warnings
-    assert watch.all_warnings == (warning,)
-    assert "--write-replicas 5" in warning
-    await client.close()
 
 
 @pytest.mark.extended

@@ -14,7 +14,8 @@ from stream_server.commands import doctor_machine as machine
 from stream_server.commands.doctor_machine import CheckResult, CheckState
 from stream_server.config import config
 from stream_server.hub.group import leave_to_python
-from tests.redis_process import RedisProcess, binaries, each_engine, newest
+from tests.redis_process import RedisProcess, binaries, newest
+from tests.tiers import each_engine
 from tests.waiting import eventually
 
 

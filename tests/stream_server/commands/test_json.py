@@ -17,7 +17,7 @@ from tests.end_to_end.server import Server, environment
 from tests.posts import post
 from tests.waiting import PATIENCE
 
-WITHOUT_JSON = {"serve", "completion", "cluster demo"}
+WITHOUT_JSON = {"serve", "completion"}
 """Commands without ``--json``; the documentation says why."""
 
 

@@ -12,9 +12,10 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkLost
 from stream_server.store import keys
 from stream_server.store.log.event_log import LogLookup, RecordedRollback
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.feed.node import LogWriter, Node
 from tests.stream_server.feed.returning_client import ReturningClient
+from tests.tiers import each_engine
 from tests.waiting import eventually
 
 HOUR_MS = 3_600_000

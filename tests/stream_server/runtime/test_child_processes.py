@@ -11,7 +11,7 @@ STUBBORN = "trap '' TERM; echo ready; while :; do sleep 1; done"
 
 
 async def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
-    children = ChildProcesses(tmp_path / "folder", signal.SIGKILL)
+    children = ChildProcesses(tmp_path / "folder")
     log = tmp_path / "log"
     child = children.start(log, "/bin/sh", "-c", STUBBORN)
     try:

@@ -22,7 +22,7 @@ from stream_server.runtime.embedded_redis import (
 )
 from stream_server.runtime.redis_folder import LOCK_FILE
 from tests.processes import alive
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.runtime.embedding import (
     client,
     read_log,
@@ -31,6 +31,7 @@ from tests.stream_server.runtime.embedding import (
     until_ended,
     write,
 )
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE
 
 

@@ -36,7 +36,7 @@ def test_the_limit_of_memory_is_that_of_redis_else_that_of_its_machine() -> None
     assert parse_state({}).used_share == 0.0
 
 
-@pytest.mark.parametrize(("ahead", "told"), [(0.0, ""), (-60.0, "differ by 60"), (60.0, "differ by 60")])
+@pytest.mark.parametrize(("ahead", "told"), [(0.0, ""), (-60.5, "differ by 60"), (60.5, "differ by 60")])
 async def test_the_clock_of_redis_is_compared(
     store: Store, ahead: float, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:

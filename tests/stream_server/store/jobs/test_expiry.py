@@ -7,7 +7,10 @@ import json
 import logging
 import os
 import resource
-from collections.abc import Callable, Iterator
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,13 @@ from stream_server.config.settings import InvalidSetting
 from stream_server.events.position import LOG_START, created_ms, format_iso_time
 from stream_server.feed.log_reader import LogReader
 from stream_server.store import keys
-from stream_server.store.jobs.archive import ArchiveFailure, StatusArchive
+from stream_server.store.jobs import expiry
+from stream_server.store.jobs.archive import StatusArchive
 from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
+from tests.end_to_end.server import ROOT
 from tests.stream_server.store.job_queue import Killed, drain, home
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import ids
@@ -39,23 +44,14 @@ class Scene:
 
     def __init__(self, store: Store, people: People, raw: Any, folder: Path) -> None:
         self.store, self.people, self.raw, self.folder = store, people, raw, folder
-        self.archives = list[StatusArchive]()
         self.loop = self.make_loop()
         self.now_ms = 0
 
     def make_loop(self, *, archive: bool = True) -> ExpiryLoop:
         """Another process."""
-        opened = StatusArchive(str(self.folder)) if archive else None
-        if opened is not None:
-            self.archives.append(opened)
-        made = ExpiryLoop(self.store.expiry, DAYS, opened)
+        made = ExpiryLoop(self.store.expiry, DAYS, StatusArchive(str(self.folder)) if archive else None)
         made.page_pause_seconds = 0
         return made
-
-    def close(self) -> None:
-        """All processes end."""
-        for archive in self.archives:
-            archive.close()
 
     async def end_of_old(self) -> None:
         """Everything before this call is too old, and everything behind it is not. The log begins behind this call."""
@@ -81,7 +77,7 @@ class Scene:
 
     def lines(self) -> list[dict[str, Any]]:
         """All lines of the archive, as `zcat` reads them."""
-        texts = [gzip.decompress(path.read_bytes()) for path in sorted(self.folder.iterdir())]
+        texts = [gzip.decompress(path.read_bytes()) for path in sorted(self.folder.glob("statuses-*.ndjson.gz"))]
         return [json.loads(line) for text in texts for line in text.splitlines()]
 
     def archived(self, noun: str) -> list[str]:
@@ -104,10 +100,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(store: Store, people: People, raw: Any, tmp_path: Path) -> Iterator[Scene]:
-    made = Scene(store, people, raw, tmp_path / "archive")
-    yield made
-    made.close()
+def scene(store: Store, people: People, raw: Any, tmp_path: Path) -> Scene:
+    return Scene(store, people, raw, tmp_path / "archive")
 
 
 async def test_old_statuses_leave_with_all_that_belongs_to_them(scene: Scene) -> None:
@@ -162,7 +156,7 @@ async def test_the_archive_has_what_the_api_shows_with_audience_and_counters(sce
     assert status["left"].startswith(scene.loop_day())
     assert status["status"] == {**shown, "likes": 1, "comments": 1}
     (path,) = scene.folder.iterdir()
-    assert path.name == f"statuses-{scene.loop_day()}.ndjson.gz"
+    assert path.name.startswith(f"statuses-{scene.loop_day()}T")
     assert path.stat().st_mode & 0o077 == 0, "protected statuses are in it, too"
 
 
@@ -228,7 +222,6 @@ async def test_many_likes_and_comments_are_removed_by_a_job(redis_url: str, raw:
         assert raw.keys("{core}:comment:*") == []
         assert len(scene.archived("comment")) == 12
         assert await store.repair.run(fix=False) == []
-        scene.close()
 
 
 @pytest.mark.parametrize("moment", ["before the archive is written", "before the removal", "after the removal"])
@@ -246,14 +239,13 @@ async def test_a_crash_leaves_each_status_in_redis_or_in_the_archive(
             await remove(*arguments)
         raise Killed
 
-    target = "append" if moment == "before the archive is written" else "remove"
-    if target == "append":
-        monkeypatch.setattr(StatusArchive, "append", _raise_killed)
+    target = "write" if moment == "before the archive is written" else "remove"
+    if target == "write":
+        monkeypatch.setattr(StatusArchive, "write", _raise_killed)
     else:
         monkeypatch.setattr(scene.store.expiry, "remove", die)
     with pytest.raises(Killed):
         await killed.run_round(scene.now_ms)
-    scene.close()  # as the end of the process does
     monkeypatch.undo()
     assert [scene.exists(each) for each in old] == [not moment.startswith("after")] * 3
     # The process did not leave its lease. Another one continues when the lease is over.
@@ -307,25 +299,9 @@ async def test_nothing_leaves_while_the_disk_has_room_for_a_part_only(scene: Sce
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert scene.exists(status)
     assert scene.loop.archive_failures == 1
-    assert scene.lines() == []
+    assert [*scene.folder.iterdir()] == []
     assert await scene.round()
     assert scene.archived("status") == [status]
-
-
-@pytest.mark.parametrize("kept", [b"", b"as it is"])
-def test_what_another_program_compressed_is_not_cut_off(tmp_path: Path, kept: bytes) -> None:
-    archive = StatusArchive(str(tmp_path))
-    archive.append("2026-12-31", b"kept\n")
-    archive.close()
-    (file,) = tmp_path.iterdir()
-    ours = file.read_bytes()
-    foreign = (ours if kept else b"") + gzip.compress(b"more\n")
-    file.write_bytes(foreign)
-    with pytest.raises(ArchiveFailure, match="another program"):
-        archive.append("2026-12-31", b"new\n")
-    assert file.read_bytes() == foreign
-    archive.append("2027-01-01", b"new\n")
-    archive.close()
 
 
 CHANGES = ["a comment", "a like", "another comment instead"]
@@ -409,38 +385,90 @@ async def test_pages_skip_what_left_before_timelines_forget_it(scene: Scene) -> 
     assert ids(await scene.store.timelines.read_home(bob, PageRequest(10))) == [young]
 
 
-TORN: dict[str, Callable[[bytes], bytes]] = {
-    "nothing": lambda _: b"",
-    "a part of a header": lambda member: member[:11],
-    "a part of the data": lambda member: member[:-9],
-    "the right length with wrong bytes": lambda member: member[:24] + bytes(len(member) - 24),
-    "zeros": lambda member: bytes(len(member)),
-}
+KILLED_WHILE_WRITING = """
+import os, signal, sys
+from stream_server.store.jobs.archive import StatusArchive
+archive = StatusArchive(sys.argv[1])
+archive.write("2026-12-31T18:00:00.000Z", b"whole\\n")
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+archive.write("2026-12-31T18:00:00.000Z", b"half\\n")
+"""
 
 
-@pytest.mark.parametrize("tail", TORN)
-def test_an_incomplete_end_of_the_file_is_cut(tmp_path: Path, tail: str) -> None:
-    first = StatusArchive(str(tmp_path))
-    first.append("2026-12-31", b"one\n")
-    first.append("2026-12-31", b"two\n")
-    first.close()
-    (path,) = tmp_path.iterdir()
-    whole = path.read_bytes()
-    path.write_bytes(whole + TORN[tail](whole[: len(whole) // 2]))
-    second = StatusArchive(str(tmp_path))
-    second.append("2026-12-31", b"three\n")
-    second.close()
-    assert gzip.decompress(path.read_bytes()) == b"one\ntwo\nthree\n"
+def test_what_a_killed_process_has_begun_is_no_file_of_the_archive(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(folder)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    later = StatusArchive(str(folder))
+    later.write("2026-12-31T19:00:00.000Z", b"later\n")
+    assert [path.suffix for path in sorted(folder.iterdir())] == [".gz", ".partial", ".gz"]
+    assert zcat(folder) == b"whole\nlater\n"
 
 
-def test_two_processes_cannot_write_one_archive(tmp_path: Path) -> None:
-    first, second = StatusArchive(str(tmp_path)), StatusArchive(str(tmp_path))
-    first.append("2026-12-31", b"one\n")
-    with pytest.raises(Exception, match="cannot be written"):
-        second.append("2026-12-31", b"two\n")
-    first.close()
-    second.append("2026-12-31", b"two\n")
-    second.close()
+def zcat(folder: Path) -> bytes:
+    """What the command of docs/operations.md prints of the archive."""
+    command = "zcat statuses-*.ndjson.gz"
+    return subprocess.run(command, cwd=folder, shell=True, capture_output=True, check=True).stdout
+
+
+async def test_processes_share_a_folder_and_the_lines_are_in_the_order_of_their_times(tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    texts = [f"{at.second}\n".encode() for at in TIMES]
+    archives = [StatusArchive(str(folder)) for _ in range(4)]
+
+    async def write(which: int) -> None:
+        for n in range(which, len(TIMES), len(archives)):
+            await asyncio.to_thread(archives[which].write, TIMES[n].isoformat(), texts[n])
+
+    await asyncio.gather(*map(write, range(len(archives))))
+    assert zcat(folder) == b"".join(texts)
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+TIMES = [datetime(2026, 12, 31, 23, 59, second, tzinfo=UTC) for second in range(60)]
+
+
+async def test_a_round_makes_few_files_and_removes_each_status_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of the scan has few old statuses. The scan of a Redis that grows may give a key twice."""
+    ada = await scene.people.user("ada")
+    old = [(await scene.people.status(ada, f"{n}"))["id"] for n in range(20)]
+    await scene.end_of_old()
+    monkeypatch.setattr(expiry, "KEYS_PER_SCAN", 1)
+    scan, pages = scene.store.expiry.scan, list[list[str]]()
+
+    async def scan_twice(cursor: str) -> tuple[str, dict[str, list[str]]]:
+        following, found = await scan(cursor)
+        pages.append(found["status"])
+        return following, {**found, "status": found["status"] + (pages[-2] if len(pages) > 1 else [])}
+
+    monkeypatch.setattr(scene.store.expiry, "scan", scan_twice)
+    assert await scene.round()
+    assert sum(map(bool, pages)) > 5
+    assert sorted(scene.archived("status")) == sorted(old)
+    assert scene.loop.left == len(old)
+    assert len([*scene.folder.iterdir()]) == 1
+
+
+@pytest.mark.parametrize(("bound", "value"), [("STATUSES_PER_FILE", 3), ("FILE_BYTES", 1000)])
+async def test_a_file_is_written_when_there_is_enough_for_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
+) -> None:
+    ada = await scene.people.user("ada")
+    old = [(await scene.people.status(ada, f"{n}"))["id"] for n in range(20)]
+    for text in ("one", "two", "three", "four"):
+        await scene.store.comments.create(ada, old[0], text * 100, new_key())
+    await scene.end_of_old()
+    monkeypatch.setattr(expiry, bound, value)
+    monkeypatch.setattr(expiry, "KEYS_PER_SCAN", 1)
+    monkeypatch.setattr(expiry, "COMMENTS_PER_READ", 1)
+    assert await scene.round()
+    assert not any(map(scene.exists, old))
+    assert sorted(scene.archived("status")) == sorted(old)
+    assert len(scene.archived("comment")) == 4
+    assert len([*scene.folder.iterdir()]) > 3
 
 
 def test_a_maximum_age_needs_a_decision_about_the_archive() -> None:

@@ -14,8 +14,9 @@ from stream_server.store.log.retention import LogSize, RetentionLimits
 from stream_server.store.redis import scripts
 from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People, new_key
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.every_redis

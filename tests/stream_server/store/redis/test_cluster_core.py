@@ -18,13 +18,15 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.social.statuses import StatusDraft
-from stream_server.store.store import Store, UnusableRedis
+from stream_server.store.store import NOT_OWNED, Store, UnusableRedis
+from stream_server.store.write_guard import CORE_OPEN, FAULTY_CHECKS, WriteGuard
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster
-from tests.redis_process import binaries, each_engine, private_redis
+from tests.redis_process import binaries, private_redis
 from tests.stream_server.feed.node import LogWriter
 from tests.stream_server.feed.node import Node as Feeding
 from tests.stream_server.store.crowd import posts_at
 from tests.stream_server.store.people import People, new_key, open_store
+from tests.tiers import each_engine
 from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
@@ -250,6 +252,30 @@ async def test_a_replica_of_a_cluster_is_read_by_its_own_url_and_by_that_of_the_
     assert not any("MOVED" in _errors(node) for node in replicas)
 
 
+async def test_nothing_can_be_written_until_the_owner_of_the_core_is_known(cluster: PrivateCluster) -> None:
+    store = Store(cluster.url, timeout_seconds=PATIENCE)
+    try:
+        assert store.cluster_fault == NOT_OWNED
+        await store.open()
+        assert (store.cluster_fault, [*store.unreachable_nodes]) == ("", [])
+    finally:
+        await store.close()
+
+
+async def test_nothing_can_be_written_while_the_core_is_moved_online(cluster: PrivateCluster) -> None:
+    core, other, *_ = cluster.primaries()
+    async with open_store(cluster.url) as store:
+        guard = WriteGuard(store.state, 0, lambda *_: None)
+        cluster.open_slot(CORE_SLOT, core, other)
+        for _ in range(FAULTY_CHECKS):
+            assert guard.fault == ""
+            await guard.check()
+        assert (guard.fault, guard.is_refusing) == (CORE_OPEN, True)
+        cluster.close_slot(CORE_SLOT)
+        await guard.check()
+        assert (guard.fault, guard.is_refusing) == ("", False)
+
+
 async def test_the_user_of_servers_has_all_rights_that_a_cluster_needs(cluster: PrivateCluster) -> None:
     for node in cluster.nodes:
         node.run("ACL", "SETUSER", "srv", "reset", "on", ">secret", *redis_acl.RULES_BY_ROLE["server"])
@@ -262,8 +288,7 @@ async def test_the_user_of_servers_has_all_rights_that_a_cluster_needs(cluster: 
         router, head = store.log.replica_router, await store.log.head()
         await eventually(partial(_is_replica_used, router, head.n), what="the replica in use")
         assert (await store.log.read("0-0", 10))[-1].position == head
-        await store.cluster_watch.look()
-        assert store.cluster_watch.fault == ""
+        assert store.cluster_fault == ""
     assert [node.run("ACL", "LOG") for node in cluster.nodes] == [[]] * len(cluster.nodes)
 
 
