@@ -77,7 +77,8 @@ class JobPass(NamedTuple):
 
     Attributes:
         mode: ``spread`` a status to timelines, ``clean`` up after a deleted status, ``merge`` or ``remove`` an author's
-            statuses, ``refill`` a timeline, let it ``sleep``, or ``drop`` a deleted list.
+            statuses, ``refill`` a timeline, let it ``sleep``, ``drop`` a deleted list, ``erase`` a deleted account, or
+            ``sweep`` what such accounts left.
         phase: The stage of the job. Empty in the first stage.
         timeline_kind: ``home`` or ``list`` if the job is about one timeline, else empty.
         subject: Id of the timeline's user or list. For ``spread`` and ``clean``, id of the status.
@@ -181,6 +182,20 @@ class JobQueue:
         """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
         word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
         return PassOutcome(word.decode())
+
+    async def erase_account(self, job: ClaimedJob, people: Sequence[bytes], lists: Sequence[bytes]) -> PassOutcome:
+        """Remove a part of what a deleted account left.
+
+        These are the followers ``people`` and the places on ``lists``, from whose timelines the account's statuses are
+        removed already. Without any, it is another part: a page of posts, likes, follows or others.
+        """
+        word: bytes = await self._scripts.call("job_erase", keys.META, *job, len(people), *people, *lists)
+        return PassOutcome(word.decode())
+
+    async def sweep(self, job: ClaimedJob) -> tuple[PassOutcome, list[str]]:
+        """Look at a page of all keys for what deleted accounts left. Return also the ids of those that end here."""
+        word, *ended = await self._scripts.call("job_sweep", keys.META, *job)
+        return PassOutcome(word.decode()), [uid.decode() for uid in ended]
 
     async def record_failure(self, job: ClaimedJob) -> bool:
         """Record a failed pass, and make the job due again later. After ten failures in a row, park it; return True."""

@@ -82,6 +82,11 @@ class JobRunner:
                 outcome = await self._delete_home(job, job_pass)
             case "drop", _:
                 outcome = await self._delete_list(job, job_pass)
+            case "erase", _:
+                outcome = await self._erase_account(job, job_pass)
+            case "sweep", _:
+                outcome, ended = await self._queue.sweep(job)
+                await self._execute([("UNLINK", keys.home_timeline(uid)) for uid in ended])
             case _:  # merge, remove
                 (outcome,) = await self.merge_or_remove([(job, job_pass)], check_timeline=True)
         return outcome
@@ -292,6 +297,18 @@ class JobRunner:
         await self._execute([("DEL", keys.list_timeline(job_pass.subject))])
         (outcome,) = await self._queue.advance(PassResult(job))
         return outcome
+
+    async def _erase_account(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
+        """Remove a deleted account's statuses from the timelines of a page of readers, then these readers.
+
+        When no reader is left, remove a part of what else names the account.
+        """
+        people, lists = ([member for member, _ in pairs] for pairs in (job_pass.people, job_pass.lists))
+        commands: list[Command] = [("UNLINK", keys.home_timeline(job_pass.subject))]
+        if job_pass.newest_status_ids:
+            commands += [("ZREM", key, *job_pass.newest_status_ids) for key in _timeline_keys(people, lists)]
+        await self._execute(commands)
+        return await self._queue.erase_account(job, people, lists)
 
     def _result_of_page(self, job: ClaimedJob, job_pass: JobPass, hold_ms: int) -> PassResult:
         # Lists come after the last followers, and a page that is not full is the last.

@@ -204,5 +204,7 @@ function run.log_trim(max_age, max_entries, most)
     taken = taken + redis.call('XTRIM', KEY.log, 'MAXLEN', '~', max_entries, 'LIMIT', most)
   end
   local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1]
+  -- No entry shows any more who was deleted before the first one.
+  redis.call('ZREMRANGEBYSCORE', KEY.gone, '-inf', '(' .. first[1]:match('^%d+'))
   return {taken, redis.call('XLEN', KEY.log), now - tonumber(first[1]:match('^%d+'))}
 end

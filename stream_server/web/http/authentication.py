@@ -89,6 +89,8 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
             await begin_to_ask(stream_request)
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token, shared=stream_request is not None)
+        if not token_status.user_exists and await app[STORE].sessions.is_gone(token.uid):
+            raise Unauthorized("this account was deleted", code="account_deleted")
         refuse_invalid_token(token_status)  # only valid ones are known
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)
