@@ -102,10 +102,13 @@ async def test_a_restarted_server_still_hides_a_deleted_account(tmp_path: Path) 
     """It knows of the deletion from Redis alone."""
     with restartable(tmp_path) as server:
         async with Api(server) as api:
-            ann, bob = await create_people(api, 2)
+            ann, bob, cyd = await create_people(api, 3)
             start = await api.head()
             await bob.follow(ann)
+            await ann.follow(bob)
             await bob.request("PATCH", "users/me", name="Secret Name")
+            await bob.protect()
+            hidden = await bob.post("for followers")
             await delete(api, bob)
             await eventually(lambda: erased(server, bob.uid))
         server.kill()
@@ -113,7 +116,13 @@ async def test_a_restarted_server_still_hides_a_deleted_account(tmp_path: Path) 
         async with Api(server) as api:
             async with await api.stream({"firehose": "true", "kinds": DELETED_KINDS, "since": start}) as replayed:
                 await settle(api, replayed)
-                assert received(replayed) == [("user_delete", bob.uid)]
+                assert received(replayed, "user_delete") == [("user_delete", bob.uid)]
+                assert {event["kind"] for event in replayed.events} <= {"user_delete", "follow"}
+                assert [event["target"]["id"] for event in replayed.of("follow")] == []
+            for person, deletes in ((ann, [("delete", hidden)]), (cyd, [])):
+                async with await Person(api, person.uid).stream(follow=bob.uid, since=start) as personal:
+                    await settle(api, personal)
+                    assert received(personal) == deletes
             assert (await api.call("GET", "/v1/users/me", token=mint(bob.uid))).error == GONE
 
 

@@ -272,7 +272,7 @@ class JobQueue:
         names = [each.decode() for each in ids]
         asleep, busy, below, *authors = await self._redis.execute(
             ("ZSCORE", keys.key_for("asleep"), owner),
-            ("EXISTS", f"{job}refill-{timeline_kind}-{owner}", f"{job}drop-list-{owner}"),
+            ("EXISTS", f"{job}refill-{timeline_kind}-{owner}", f"{job}drop-list-{owner}", f"{job}erase-{owner}"),
             ("HGET", keys.key_for("expiry"), "below"),
             *(("HGET", status + each, "uid") for each in names),
         )

@@ -96,7 +96,7 @@ local function erase_post(id)
     redis.call('HDEL', KEY.status .. repost, 'original')
     redis.call('ZREM', KEY.reposts .. id, repost)
   end
-  redis.call('HINCRBY', KEY.status .. id, 'reposts', -#reposts)
+  if #reposts > 0 then redis.call('HINCRBY', KEY.status .. id, 'reposts', to_text(-#reposts)) end
   if #reposts == MAX_ERASED then return false end
   remove_status(append_entry, true, row, next_position())
   return true

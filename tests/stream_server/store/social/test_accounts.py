@@ -32,6 +32,8 @@ from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import ids, items_of, logged, refusal
 from tests.tiers import quick
 
+pytestmark = pytest.mark.every_redis
+
 SMALL = SizeLimits(fanout_batch_size=2, step_timelines=0)
 """Jobs do all, in many passes."""
 
@@ -276,3 +278,58 @@ async def test_what_is_gone_is_known_as_long_as_the_log_shows_it(world: AccountW
     raw.zadd("{core}:gone", {world.ada: 1_800_000_000_000 - 10**12})
     await store.retention.trim(RetentionLimits(3600, 0))
     assert not await store.sessions.is_gone(world.ada)
+
+
+async def test_a_person_of_another_issuer_gets_a_new_account(store: Store, raw: Any) -> None:
+    names = ("zoe", "zoe2"), "Zoe", "zoe@example.org"
+    others = [await store.users.user_of_subject(f"other-{n}", [f"o{n}"], "O", "") for n in range(600)]
+    first = await store.users.user_of_subject("subject", *names)
+    assert await store.users.user_of_subject("subject", *names) == first
+    await store.accounts.delete_own(first, "", new_key())
+    await drain(store, raw)
+    assert raw.hget("{core}:subjects", "subject") is None
+    second = await store.users.user_of_subject("subject", *names)
+    assert (await People(store).me(second))["login"] == "zoe2"
+    assert (await People(store).me(second))["email"] == "zoe@example.org"
+    assert await store.users.user_of_subject("other-599", ["x"], "X", "") == others[599]
+
+
+async def test_accounts_that_go_together_are_swept_together(store: Store, people: People, raw: Any) -> None:
+    uids = await people.users(6)
+    statuses = {uid: (await people.status(uid))["id"] for uid in uids}
+    for number, uid in enumerate(uids):
+        other = uids[(number + 1) % len(uids)]
+        await store.follows.follow(uid, other, new_key())
+        await store.comments.create(uid, statuses[other], "by and to users who go", new_key())
+        await store.mutes.mute(uid, other, new_key())
+    for uid in uids[:5]:
+        await store.accounts.delete_own(uid, "", new_key())
+    await drain(store, raw)
+    left = [name for name, text in contents(raw) if any(uid in text for uid in uids[:5])]
+    assert {_row(name) for name in left} <= {"log", "gone", "request", "audit", "deeds"}
+    me = await people.me(uids[5])
+    assert (me["followers"], me["following"], me["posts"]) == (0, 0, 1)
+    assert await store.repair.run(fix=False) == []
+
+
+async def test_a_repair_in_the_middle_finds_nothing_to_do(world: AccountWorld, raw: Any) -> None:
+    await drain(world.store, raw)
+    await world.delete()
+    assert await world.store.repair.run(fix=True) == []
+    for _ in range(MOST):
+        make_due(raw)
+        for job in await world.store.job_queue.claim(4):
+            await world.store.job_runner.run_pass(job)
+        assert await world.store.repair.run(fix=True) == []
+        if not make_due(raw):
+            break
+    assert not raw.exists(f"{{core}}:user:{world.ada}", f"home:{{{world.ada}}}")
+
+
+async def test_the_deletes_of_protected_posts_reach_who_could_read_them(world: AccountWorld, raw: Any) -> None:
+    """The end of the follow is kept for those followers, so that a later stream can tell."""
+    store, carl = world.store, world.carl
+    await world.delete()
+    await drain(store, raw)
+    graph = await store.user_graphs.get_graph(carl)
+    assert [other for other, _ in graph.ended] == [world.ada]
