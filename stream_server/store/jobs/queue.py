@@ -9,7 +9,7 @@ until a reader leaves the author: it is a member of the queue whose score is the
 it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
@@ -183,13 +183,17 @@ class JobQueue:
         word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
         return PassOutcome(word.decode())
 
-    async def erase_account(self, job: ClaimedJob, people: Sequence[bytes], lists: Sequence[bytes]) -> PassOutcome:
+    async def erase_account(
+        self, job: ClaimedJob, people: Sequence[bytes], lists: Sequence[bytes], short: Collection[bytes]
+    ) -> PassOutcome:
         """Remove a part of what a deleted account left.
 
         These are the followers ``people`` and the places on ``lists``, from whose timelines the account's statuses are
-        removed already. Without any, it is another part: a page of posts, likes, follows or others.
+        removed already. Those of ``short`` get a refill. Without any, it is another part: a page of posts, likes,
+        follows or others.
         """
-        word: bytes = await self._scripts.call("job_erase", keys.META, *job, len(people), *people, *lists)
+        readers = (one + b"!" if one in short else one for one in (*people, *lists))
+        word: bytes = await self._scripts.call("job_erase", keys.META, *job, len(people), *readers)
         return PassOutcome(word.decode())
 
     async def sweep(self, job: ClaimedJob) -> tuple[PassOutcome, list[str]]:

@@ -190,8 +190,9 @@ local function erase_posts(uid)
 end
 
 -- Removes a part of what a user who is gone left. ARGV has from 6 on followers, then lists with the user, from whose timelines
--- the user's statuses have been removed; `count` is the number of these followers. Without any, another part goes. The last
--- pass hands the user over to the sweep. Reply: as of run.job_advance; 'again' while fan-outs of the user's posts run.
+-- the user's statuses have been removed; `count` is the number of these followers. Those with a `!` get a refill. Without any,
+-- another part goes. The last pass hands the user over to the sweep. Reply: as of run.job_advance; 'again' while fan-outs of
+-- the user's posts run.
 function run.job_erase(id, fence, count)
   local job = find_held_job(id, fence)
   if not job then return 'stale' end
@@ -201,12 +202,17 @@ function run.job_erase(id, fence, count)
   continue_job(job, '', '', '', is_busy and ERASE_WAIT_MS or JOB_LEASE_MS)
   if is_busy then return 'again' end
   for at = 6, #ARGV do
-    if at < 6 + tonumber(count) then
-      erase_follower(uid, ARGV[at], kept[2] or kept[3] == '1')
+    local reader, is_short = ARGV[at]:match('^(%d+)(!?)$')
+    local timelines = at < 6 + tonumber(count) and 'home' or 'list'
+    if timelines == 'home' then
+      erase_follower(uid, reader, kept[2] or kept[3] == '1')
     else
-      redis.call('ZREM', KEY.members .. ARGV[at], uid)
-      redis.call('ZREM', KEY.listed .. uid, ARGV[at])
-      change_counter(KEY.list .. ARGV[at], 'members', -1)
+      redis.call('ZREM', KEY.members .. reader, uid)
+      redis.call('ZREM', KEY.listed .. uid, reader)
+      change_counter(KEY.list .. reader, 'members', -1)
+    end
+    if is_short == '!' and not (timelines == 'home' and redis.call('ZSCORE', KEY.asleep, reader)) then
+      enqueue_job(refill_job(timelines, reader), 'refill', now_ms() - JOB_GRACE_MS, 'owner', reader)
     end
   end
   if #ARGV > 5 or erase_part(uid) or erase_posts(uid) then return 'more' end
