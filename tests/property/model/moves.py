@@ -285,7 +285,7 @@ async def erase(walk: Walk, a: int, b: int, c: int) -> None:
     await walk.pause()
     await walk.do(f"erase {uid}", ask(), model)
     if uid in walk.people:
-        walk.logins[at] = f"n{len(walk.trace)}"
+        walk.logins[at] = f"n{next(walk.newcomers)}"
         walk.people[at] = await walk.sign_up(walk.logins[at])
 
 

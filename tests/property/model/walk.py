@@ -1,5 +1,6 @@
 """A walk through a store and the model: each action is done to both."""
 
+import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -43,6 +44,7 @@ class Walk:
         self.people: list[str] = []
         self.logins = list(LOGINS)
         """The logins of the people, and behind them that of the administrator."""
+        self.newcomers = itertools.count()
         self.admin = ""
         self.statuses: list[str] = []
         self.comments: list[str] = []
