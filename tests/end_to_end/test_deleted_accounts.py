@@ -143,6 +143,7 @@ async def test_every_server_ends_the_streams_and_refuses_the_tokens(tmp_path: Pa
         await close([*streams, *theirs])
 
 
+@pytest.mark.extended
 async def test_a_killed_server_goes_on_with_the_deletion(tmp_path: Path) -> None:
     """It is killed while the job runs. All is removed in the end, and each post has one delete."""
     with restartable(tmp_path, "--fanout-batch-size", "5") as server:

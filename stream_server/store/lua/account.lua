@@ -2,8 +2,9 @@
 -- user's hash a *husk* is left, which says so to reads and scripts, and counts for jobs. A job `erase-<uid>` then removes
 -- what sets of the user name, a part in each pass. What no such set names is found by the job `sweep`, which goes over the
 -- names of all keys once for all users who wait for it. At its end it removes the husks.
--- How many posts, and how many other members of a set, one pass removes.
+-- How many posts, talks, and other members of a set one pass removes.
 local MAX_ERASED_POSTS = 25
+local MAX_ERASED_TALKS = 20
 local MAX_ERASED = 200
 -- How many names of statuses the commands of one pass have at most, which remove an author from timelines.
 local MAX_ERASED_IDS = 20000
@@ -11,7 +12,7 @@ local MAX_ERASED_IDS = 20000
 local ERASE_WAIT_MS = 500
 -- How many keys one pass of the sweep looks at, and how many users it sweeps together.
 local SWEPT_KEYS = 500
-local MAX_SWEPT_USERS = 1000
+local MAX_SWEPT_USERS = 100
 
 -- Marks a user as gone, and leaves the job that removes the rest. The first entry ends the streams and hides the user in
 -- all servers, the second tells consumers. The husk keeps what the deletes of the posts and the jobs of the user need.
@@ -175,8 +176,8 @@ local function erase_part(uid)
       redis.call('DEL', KEY.list .. id)
       enqueue_job('drop-list-' .. id, 'drop', now_ms() - JOB_GRACE_MS, 'owner', id)
     end)
-    or erase_members(KEY.talks .. uid, MAX_ERASED, function(id) erase_talk(uid, id) end)
-    or erase_members(KEY.talk_requests .. uid, MAX_ERASED, function(id) erase_talk(uid, id) end)
+    or erase_members(KEY.talks .. uid, MAX_ERASED_TALKS, function(id) erase_talk(uid, id) end)
+    or erase_members(KEY.talk_requests .. uid, MAX_ERASED_TALKS, function(id) erase_talk(uid, id) end)
 end
 
 -- Deletes the newest posts of a user who is gone. Returns whether there were any.
@@ -216,7 +217,7 @@ function run.job_erase(id, fence, count)
     end
   end
   if #ARGV > 5 or erase_part(uid) or erase_posts(uid) then return 'more' end
-  local strangers = redis.call('ZRANGE', KEY.strangers .. uid, 0, MAX_ERASED - 1, 'WITHSCORES')
+  local strangers = redis.call('ZRANGE', KEY.strangers .. uid, 0, MAX_ERASED_TALKS - 1, 'WITHSCORES')
   for at = 1, #strangers, 2 do
     erase_talk(uid, strangers[at + 1])
     redis.call('ZREM', KEY.strangers .. uid, strangers[at])
