@@ -124,6 +124,16 @@ class AccountWorld:
                 self.talk = talk
                 await talks.send_message(self.bob, talk, "an answer", new_key())
         await talks.open(self.carl, [self.ada], None, new_key())
+        await self._ask_strangers()
+
+    async def _ask_strangers(self) -> None:
+        """Open talks with users, and add users to groups, who do not follow: with consent they are asked before."""
+        groups = self.store.groups
+        (stranger,) = [made.id for made in await self.store.users.create_many([("gus", "Gus")], new_key())]
+        await self.store.talks.open(self.ada, [stranger], None, new_key())
+        for owner, other in ((self.ada, stranger), (self.carl, self.ada)):
+            group = _id(await groups.create(owner, "closed", "private", "", new_key()))
+            await groups.add_member(owner, group, other, new_key())
 
     async def _rest(self) -> None:
         store = self.store

@@ -70,7 +70,18 @@ async def world(store: Store, redis_url: str, monkeypatch: pytest.MonkeyPatch) -
     return made
 
 
-async def test_no_key_has_a_trace_but_those_that_the_page_names(world: AccountWorld, raw: Any) -> None:
+@pytest.mark.parametrize("consent", [False, True], ids=["without consent", "with consent"])
+async def test_no_key_has_a_trace_but_those_that_the_page_names(
+    redis_url: str, raw: Any, monkeypatch: pytest.MonkeyPatch, *, consent: bool
+) -> None:
+    monkeypatch.setattr(repair, "RECHECK_SECONDS", 0.01)
+    async with open_store(redis_url, size_limits=SizeLimits(ask_strangers=consent)) as store:
+        world = AccountWorld(store, redis_url)
+        await world.fill()
+        await _check_traces(world, raw)
+
+
+async def _check_traces(world: AccountWorld, raw: Any) -> None:
     await drain(world.store, raw)
     traces = re.compile("|".join(f"(?<![0-9]){each}(?![0-9])" for each in (world.ada, *world.written)))
     before = {_row(name) for name, text in contents(raw) if traces.search(text)}
