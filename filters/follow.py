@@ -16,7 +16,7 @@ _STATUS_KINDS = frozenset({"post", "delete"})
 USER_ID = re.compile(r"0|[1-9][0-9]{0,19}")  # a user id: decimal digits without leading zeros
 
 
-_AUTHORED_KINDS = frozenset({"post", "delete", "user_update", "protect", "unprotect"})
+_AUTHORED_KINDS = frozenset({"post", "delete", "user_update", "user_delete", "protect", "unprotect"})
 _INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment", "uncomment"})
 
 

@@ -13,8 +13,8 @@ from filters.suggestion import did_you_mean
 from filters.tables import is_known, present_tag, suggest_tags
 
 KINDS = (
-    "post", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update", "protect",
-    "unprotect",
+    "post", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update", "user_delete",
+    "protect", "unprotect",
 )  # fmt: skip
 """The kinds of events that any stream can ask for."""
 

@@ -312,8 +312,8 @@ function readError(response, text) {
 
 /** Kinds that an EventSource has to be told, since it hears only names that it knows. */
 const EVENT_KINDS = ("hello heartbeat warning gap effective goodbye post delete like unlike comment uncomment follow " +
-  "unfollow request unrequest block unblock mute unmute user_update protect unprotect notification message list_create " +
-  "list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave").split(" ");
+  "unfollow request unrequest block unblock mute unmute user_update user_delete protect unprotect notification message " +
+  "list_create list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave").split(" ");
 
 /** One stream over changing connections. Use it by `for await`, or with `onMessage`. */
 export class Stream {

@@ -229,6 +229,15 @@ export interface Ids {
   deleted: true;
 }
 
+/** The rest of a user whose account is deleted: its id, and the id that another site gave the user. */
+export interface DeletedUser {
+  /** a decimal number */
+  id: string;
+  /** only of a user of another site */
+  foreign_id?: string;
+  deleted: boolean;
+}
+
 /** A user, with the members that everybody may see. */
 export interface User {
   /** a decimal number */
@@ -420,7 +429,7 @@ export interface LikeCount {
 
 /** One error. Programs read `code`, people `message`. `param` names the wrong parameter, member or header. */
 export interface ErrorDetail {
-  code: "invalid_parameter" | "unknown_parameter" | "missing_parameter" | "conflicting_parameters" | "malformed_body" | "invalid_cursor" | "invalid_token" | "token_expired" | "token_revoked" | "insufficient_scope" | "not_yours" | "suspended" | "unanswered" | "wrong_password" | "origin_not_allowed" | "not_found" | "method_not_allowed" | "not_acceptable" | "login_taken" | "email_taken" | "duplicate" | "too_large" | "too_many" | "unsupported_media_type" | "upgrade_required" | "rate_limited" | "internal" | "unavailable" | "outcome_unknown";
+  code: "invalid_parameter" | "unknown_parameter" | "missing_parameter" | "conflicting_parameters" | "malformed_body" | "invalid_cursor" | "invalid_token" | "token_expired" | "token_revoked" | "account_deleted" | "insufficient_scope" | "not_yours" | "suspended" | "unanswered" | "wrong_password" | "origin_not_allowed" | "not_found" | "method_not_allowed" | "not_acceptable" | "login_taken" | "email_taken" | "duplicate" | "too_large" | "too_many" | "unsupported_media_type" | "upgrade_required" | "rate_limited" | "internal" | "unavailable" | "outcome_unknown";
   message: string;
   /** a query parameter, a body member or a header */
   param?: string;
@@ -494,6 +503,12 @@ export interface DirectMessage extends Placed {
 export interface Notified extends Placed {
   kind: "notification";
   notification: Notification;
+}
+
+/** A user's account was deleted, with all that the user wrote. */
+export interface UserDeleted extends Placed {
+  kind: "user_delete";
+  user: DeletedUser;
 }
 
 /** A list of the caller was deleted. */
@@ -599,6 +614,7 @@ export type StreamEvent =
   | Uncommented
   | DirectMessage
   | Notified
+  | UserDeleted
   | ListDeleted
   | GroupDeleted
   | Relation
@@ -623,7 +639,7 @@ export interface Filters {
   firehose?: true | "true";
   /** User ids, comma-joined. A server also takes logins, and `foreign:` with a user's id of another site. `@me` stands for the users whom you follow. */
   follow?: string | readonly string[];
-  /** Kinds of events, comma-joined, of post, delete, follow, unfollow, like, unlike, comment, uncomment, user_update, protect, unprotect; `post,delete` if absent. */
+  /** Kinds of events, comma-joined, of post, delete, follow, unfollow, like, unlike, comment, uncomment, user_update, user_delete, protect, unprotect; `post,delete` if absent. */
   kinds?: string | readonly string[];
   /** BCP 47 tags, comma-joined; `en` matches `en-GB` too, `und` matches an unknown language. */
   language?: string | readonly string[];

@@ -360,7 +360,7 @@ _VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryContent | 
     **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _relation_content),
     **dict.fromkeys(("like", "unlike"), _like_content),
     **dict.fromkeys(("comment", "uncomment"), _comment_content),
-    **dict.fromkeys(("user_update", "protect", "unprotect"), _user_content),
+    **dict.fromkeys(("user_update", "user_delete", "protect", "unprotect"), _user_content),
     "message": _message_content,
     "notification": _notification_content,
     **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _list_content),

@@ -37,8 +37,9 @@ DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
 CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
 """Each deleting kind with the kind that creates what it deletes."""
 
-PROTECTION_KINDS = frozenset({"protect", "unprotect"})
-"""Kinds that say that a user's protection begins or ends. They show the user's card, which everybody may see."""
+PROTECTION_KINDS = frozenset({"protect", "unprotect", "user_delete"})
+"""Kinds that say that a user's protection begins or ends, or that the account is deleted. Everybody may see what they
+show: the user's card, or ids."""
 
 REACTION_KINDS = frozenset({"like", "unlike", "comment", "uncomment"})
 """Kinds of reactions to a status. One between two protected users is addressed to these two."""
@@ -61,12 +62,14 @@ class Revocation(msgspec.Struct):
         jti: Id of a revoked token without a session.
         sessions: Ids of ended sessions.
         before: The tokens without a session that were issued up to this Unix time (s) are revoked.
+        deleted: Whether a ``suspend`` is that of an account that was deleted, which no ``reinstate`` ends.
     """
 
     uid: str
     jti: str | None = None
     sessions: list[str] = []
     before: int | None = None
+    deleted: bool = False
 
 
 class CommandToken(msgspec.Struct):

@@ -276,7 +276,7 @@ class Feed:
     async def _load_account_status(self) -> Position:
         """Read the protected and suspended users. Return the position at which the hub knows them exactly."""
         accounts = await self._read_account_status()
-        self.hub.account_status.load(accounts.protected, accounts.suspended, accounts.applied_from)
+        self.hub.account_status.load(accounts.protected, accounts.suspended, accounts.applied_from, accounts.gone)
         self._is_account_status_loaded = True
         return accounts.head
 

@@ -179,8 +179,10 @@ class TokenRecheck:
     def _apply(self, client: Client, status: TokenStatus) -> None:
         if client.disconnect_reason is not None:
             return
-        if status.suspended:
+        if status.suspended and status.user_exists:
             client.disconnect(reasons.SUSPENDED)
+        elif client.user_id in self._hub.account_status.gone:
+            client.disconnect(reasons.ACCOUNT_DELETED)
         elif status.revoked or not status.user_exists:
             client.disconnect(reasons.TOKEN_REVOKED)
         self.ended_streams += client.disconnect_reason is not None

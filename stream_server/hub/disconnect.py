@@ -28,6 +28,7 @@ class DisconnectReason(NamedTuple):
 TOKEN_EXPIRED = DisconnectReason("token_expired", "The token has expired; reconnect with a new token.", None)
 TOKEN_REVOKED = DisconnectReason("token_revoked", "The token was revoked.", None)
 SUSPENDED = DisconnectReason("suspended", "This account is suspended.", None)
+ACCOUNT_DELETED = DisconnectReason("account_deleted", "This account was deleted.", None)
 TOO_MANY_STREAMS = DisconnectReason(
     "too_many_streams", "This user opened too many streams; the oldest is closed.", None
 )

@@ -181,7 +181,8 @@ class Hub:
         """
         self.registry.add(client)
         if client.user_id in self.account_status.suspended:
-            client.disconnect(reasons.SUSPENDED)
+            is_gone = client.user_id in self.account_status.gone
+            client.disconnect(reasons.ACCOUNT_DELETED if is_gone else reasons.SUSPENDED)
         if client.viewer is not None and not self.viewer_cache.is_current(client.viewer):
             client.disconnect(reasons.RESYNC)
         if self._next_disconnect_reason is not None:

@@ -126,7 +126,9 @@ class Router:
         if entry.kind == "revoke":
             self._registry.revoke(entry.revocation())
         elif entry.kind == "suspend":
-            self._registry.disconnect_user(entry.revocation().uid, reasons.SUSPENDED)
+            revocation = entry.revocation()
+            reason = reasons.ACCOUNT_DELETED if revocation.deleted else reasons.SUSPENDED
+            self._registry.disconnect_user(revocation.uid, reason)
         elif entry.kind == "rules":
             for client in self._registry.clients_of(entry.rules_change().uid):
                 if client.is_changed_by_rules_entry(entry):

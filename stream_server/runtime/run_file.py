@@ -75,7 +75,7 @@ def kept_run_file(config: Config, *, is_needed: bool = True, made_secret: str = 
                 logger.warning("commands cannot find this server by its data folder, which cannot be used: %s", error)
                 running = msgspec.structs.replace(running, data_dir="")
         try:
-            private = PrivateFolder()
+            private = PrivateFolder(0)  # without a socket
             stack.callback(private.remove)
             if made_secret:
                 write_private(private.path / SECRET_FILE, made_secret.encode())

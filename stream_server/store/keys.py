@@ -81,6 +81,8 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("sign_in", "{core}:sign_in:", "<sha256>", "STRING", "user id, scopes of a sign-in code; expires", TOKENS),
     Key("protected", "{core}:protected", "", "SET", "ids of the protected users; also in each user's hash", USERS),
     Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); also in each user's hash", USERS),
+    Key("gone", "{core}:gone", "", "ZSET", "deleted users whom the log may still show: user id -> when (ms)", LOG),
+    Key("unswept", "{core}:unswept", "", "ZSET", "deleted users of whom something may be left -> when (ms)", USERS),
     Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), or the end of its lease", WRITES),
     Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)", WRITES),
     Key("job", "{core}:job:", "<id>", "HASH", "a job: mode, fence, progress, failures, versions, subject", WRITES),
@@ -175,6 +177,9 @@ ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
 PROCESSES = "processes:{all}"
+
+NO_USER = b"0"
+"""Stands in :data:`LOGINS` for the user of a deleted account: the login stays taken, and finds nobody."""
 
 
 def key_for(name: str, *parts: str) -> str:

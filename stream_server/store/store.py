@@ -24,6 +24,7 @@ from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts, SizeLimits
 from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
+from stream_server.store.social.accounts import Accounts
 from stream_server.store.social.circles import Groups, Lists
 from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
@@ -99,6 +100,7 @@ class Store:
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
         self.users, self.sessions = Users(*connections), Sessions(*connections)
+        self.accounts = Accounts(*connections)
         self.tickets, self.sign_ins = Tickets(*connections), SignIns(*connections)
         self.statuses = Statuses(*connections, detect_language)
         self.follows, self.follow_requests = Follows(*connections), FollowRequests(*connections)

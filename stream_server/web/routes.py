@@ -5,7 +5,18 @@ The rows of the API stand behind the handlers of their nouns, those of streams h
 
 from aiohttp import web
 
-from stream_server.web.api import groups, ingest, moderation, people, rules, server, sessions, statuses, streams
+from stream_server.web.api import (
+    accounts,
+    groups,
+    ingest,
+    moderation,
+    people,
+    rules,
+    server,
+    sessions,
+    statuses,
+    streams,
+)
 from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.http.app_keys import FIXED_PATHS, ROUTES
 from stream_server.web.limits.rate_limits import POLLS
@@ -23,6 +34,7 @@ V1_STREAMS = {
 ROUTE_TABLE: tuple[Route, ...] = (
     *server.ROWS,
     *people.ROWS,
+    *accounts.ROWS,
     *sessions.ROWS,
     *statuses.ROWS,
     *groups.ROWS,

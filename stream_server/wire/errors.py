@@ -11,7 +11,7 @@ STATUS_BY_CODE: dict[str, int] = {
     for status, codes in {
         400: "invalid_parameter unknown_parameter missing_parameter conflicting_parameters malformed_body "
         "invalid_cursor",
-        401: "invalid_token token_expired token_revoked",
+        401: "invalid_token token_expired token_revoked account_deleted",
         403: "insufficient_scope not_yours suspended unanswered wrong_password origin_not_allowed",
         404: "not_found",
         405: "method_not_allowed",

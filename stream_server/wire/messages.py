@@ -6,7 +6,18 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from stream_server.wire.objects import Comment, Group, Ids, List, Notification, Span, Status, TalkMessage, User
+from stream_server.wire.objects import (
+    Comment,
+    DeletedUser,
+    Group,
+    Ids,
+    List,
+    Notification,
+    Span,
+    Status,
+    TalkMessage,
+    User,
+)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +134,12 @@ class UserChange(Event, frozen=True):
     """A user changed the profile (``user_update``) or its visibility (``protect``, ``unprotect``)."""
 
     user: User
+
+
+class UserDeleted(Event, frozen=True):
+    """A user's account was deleted, with all that the user wrote. Only the ids are left."""
+
+    user: DeletedUser
 
 
 class DirectMessage(Event, frozen=True):
@@ -243,6 +260,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "uncomment": Uncommented,
     "message": DirectMessage,
     "notification": Notified,
+    "user_delete": UserDeleted,
     "list_delete": ListDeleted,
     "group_delete": GroupDeleted,
     "hello": Hello,

@@ -154,6 +154,18 @@ class Ids(Answer, frozen=True):
     deleted: bool = True
 
 
+class DeletedUser(Answer, frozen=True):
+    """The rest of a user whose account is deleted: its id, and the id that another site gave the user."""
+
+    left_out: ClassVar[frozenset[str]] = frozenset({"foreign_id"})
+
+    id: Id
+    foreign_id: Annotated[str, Meta(description="only of a user of another site", extra_json_schema=_FOREIGN)] | (
+        None
+    ) = None
+    deleted: bool = True
+
+
 class User(Answer, frozen=True, kw_only=True):
     """A user, with the members that everybody may see."""
 

@@ -199,6 +199,7 @@ Known = dict[tuple[str, str], Callable[[Populated], list[Body]]]
 BODIES: Known = {
     ("POST", "/v1/users"): _new_user,
     ("PATCH", "/v1/users/me"): lambda _: [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
+    ("DELETE", "/v1/users/me"): lambda _: [{"password": PASSWORD}],
     ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[1:], "unfollow": w.of("users")[:1]}],
     ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
     ("PUT", "/v1/users/me/password"): lambda _: [{"password": PASSWORD, "new_password": PASSWORD}],

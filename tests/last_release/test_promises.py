@@ -19,10 +19,23 @@ CLUSTER = "it is a program of the checkout, `make cluster`: a package for server
 
 GENERATED = "servers take it, and the document only names it: generated code had two arguments of one name"
 
+GREW = "it has one more, by which clients learn that an account is deleted"
+
 REMOVED = {
     "command stream-server cluster demo --port VALUE": CLUSTER,
     "command stream-server cluster demo needs: nothing": CLUSTER,
     "command stream-server cluster needs: nothing": CLUSTER,
+    "object Deed has deed: 'create_users' | 'decide' | 'grant_admin' | 'ingest' | 'reinstate' | 'revoke_admin' | "
+    "'suspend'": GREW,
+    "object ErrorDetail has code: 'conflicting_parameters' | 'duplicate' | 'email_taken' | 'insufficient_scope' | "
+    "'internal' | 'invalid_cursor' | 'invalid_parameter' | 'invalid_token' | 'login_taken' | 'malformed_body' | "
+    "'method_not_allowed' | 'missing_parameter' | 'not_acceptable' | 'not_found' | 'not_yours' | 'origin_not_allowed' "
+    "| 'outcome_unknown' | 'rate_limited' | 'suspended' | 'token_expired' | 'token_revoked' | 'too_large' | 'too_many' "
+    "| 'unanswered' | 'unavailable' | 'unknown_parameter' | 'unsupported_media_type' | 'upgrade_required' | "
+    "'wrong_password'": GREW,
+    "object ReportedContent has user: User": "it is null if the account is deleted",
+    "route POST /v1/ingest takes application/x-ndjson: BlockLine | DeleteLine | FollowLine | MuteLine | PostLine | "
+    "ReinstateLine | SuspendLine | UnblockLine | UnfollowLine | UnmuteLine | UserLine": GREW,
     "command stream-server fetch --json": FETCH,
     "command stream-server fetch names VALUE": FETCH,
     "command stream-server fetch names cld2": FETCH,

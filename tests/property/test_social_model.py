@@ -71,7 +71,8 @@ def _try(server: RedisProcess, sizes: SizeLimits, *, prompt: bool, full: bool) -
     )(given(LIVES)(law))()
 
 
-SHORT = SizeLimits(timeline_max=6, fanout_batch_size=2)
+SHORT = SizeLimits(timeline_max=6, fanout_batch_size=2, adds_per_trim=1)
+"""Each addition trims its timeline, as in the model: else a removal shows an older status that waited to be trimmed."""
 
 
 def test_short_timelines_equal_the_model(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture

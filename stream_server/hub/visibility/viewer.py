@@ -19,6 +19,8 @@ from stream_server.hub.visibility.sent_subjects import SentSubjects
 class AccountStatus:
     """The ids of the protected and of the suspended users. ``restricted`` is the union of both sets.
 
+    ``gone`` are those of the suspended users whose accounts were deleted.
+
     The sets are those at the hub's head; directly after `load` they may be newer. This object is the view of the
     streams that are the same for every user, and of the users who see what everybody sees: `render_today` returns only
     what every user may see.
@@ -27,16 +29,23 @@ class AccountStatus:
     def __init__(self) -> None:
         self.protected: set[str] = set()
         self.suspended: set[str] = set()
+        self.gone: set[str] = set()
         self.restricted: set[str] = set()
         self._applied_from = LOG_START
 
-    def load(self, protected: Collection[str], suspended: Collection[str], applied_from: Position) -> None:
+    def load(
+        self, protected: Collection[str], suspended: Collection[str], applied_from: Position,
+        gone: Collection[str] = (),
+    ) -> None:  # fmt: skip
         """Set the protected and suspended users, as read from Redis after the log's head was ``applied_from``.
+
+        ``gone`` are those of the suspended ones whose accounts were deleted.
 
         `apply` skips entries up to this position. The sets are exact as soon as all entries are applied that were
         written while they were read.
         """
         self.protected, self.suspended, self._applied_from = set(protected), set(suspended), applied_from
+        self.gone = set(gone)
         self.restricted = self.protected | self.suspended
 
     def is_public_today(self, entry: Entry) -> bool:
@@ -52,13 +61,13 @@ class AccountStatus:
     def render_today(self, entry: Entry) -> Entry | None:
         """Return the entry as every user may see it today, None if it is hidden from some users.
 
-        A public `delete` is always shown. A public `uncomment` that names a protected or suspended user is shown with
-        its ids only. A quote of such a user is shown without its original.
+        A public `delete` and a `user_delete` are always shown. A public `uncomment` that names a protected or suspended
+        user is shown with its ids only. A quote of such a user is shown without its original.
         """
         if entry.audience != PUBLIC_AUDIENCE and not self.is_public_today(entry):
             return None
         hidden_users = self.suspended if entry.kind in PROTECTION_KINDS else self.restricted
-        if entry.kind == "delete" or not hidden_users or hidden_users.isdisjoint(entry.actors):
+        if entry.kind in ("delete", "user_delete") or not hidden_users or hidden_users.isdisjoint(entry.actors):
             return entry
         if entry.kind in CREATION_KINDS:
             return entry.without_status()
@@ -71,7 +80,10 @@ class AccountStatus:
         if entry.kind in ("protect", "unprotect"):
             self._update_set(self.protected, entry.event.author or "", is_member=entry.kind == "protect")
         elif entry.kind in ("suspend", "reinstate"):
-            self._update_set(self.suspended, entry.revocation().uid, is_member=entry.kind == "suspend")
+            revocation = entry.revocation()
+            if revocation.deleted:
+                self.gone.add(revocation.uid)
+            self._update_set(self.suspended, revocation.uid, is_member=entry.kind == "suspend")
 
     def _update_set(self, users: set[str], uid: str, *, is_member: bool) -> None:
         users.add(uid) if is_member else users.discard(uid)
@@ -227,7 +239,9 @@ class Viewer:
         if not self._is_in_audience(entry):
             return None
         context_facts = self._context_facts(entry, own_stream=own_stream)
-        return without_hidden(entry, self._hidden_users(entry, TODAY_MS, context_facts))
+        # The end of an account is told also of one that is suspended, as each deleted one is.
+        at_ms = entry.position.ms if entry.kind == "user_delete" else TODAY_MS
+        return without_hidden(entry, self._hidden_users(entry, at_ms, context_facts))
 
     def render_today(self, entry: Entry) -> Entry | None:
         """Return the entry as this user's streams without a private view show it, None if it is hidden.

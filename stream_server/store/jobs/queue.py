@@ -9,7 +9,7 @@ until a reader leaves the author: it is a member of the queue whose score is the
 it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
@@ -77,7 +77,8 @@ class JobPass(NamedTuple):
 
     Attributes:
         mode: ``spread`` a status to timelines, ``clean`` up after a deleted status, ``merge`` or ``remove`` an author's
-            statuses, ``refill`` a timeline, let it ``sleep``, or ``drop`` a deleted list.
+            statuses, ``refill`` a timeline, let it ``sleep``, ``drop`` a deleted list, ``erase`` a deleted account, or
+            ``sweep`` what such accounts left.
         phase: The stage of the job. Empty in the first stage.
         timeline_kind: ``home`` or ``list`` if the job is about one timeline, else empty.
         subject: Id of the timeline's user or list. For ``spread`` and ``clean``, id of the status.
@@ -182,6 +183,24 @@ class JobQueue:
         word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
         return PassOutcome(word.decode())
 
+    async def erase_account(
+        self, job: ClaimedJob, people: Sequence[bytes], lists: Sequence[bytes], short: Collection[bytes]
+    ) -> PassOutcome:
+        """Remove a part of what a deleted account left.
+
+        These are the followers ``people`` and the places on ``lists``, from whose timelines the account's statuses are
+        removed already. Those of ``short`` get a refill. Without any, it is another part: a page of posts, likes,
+        follows or others.
+        """
+        readers = (one + b"!" if one in short else one for one in (*people, *lists))
+        word: bytes = await self._scripts.call("job_erase", keys.META, *job, len(people), *readers)
+        return PassOutcome(word.decode())
+
+    async def sweep(self, job: ClaimedJob) -> tuple[PassOutcome, list[str]]:
+        """Look at a page of all keys for what deleted accounts left. Return also the ids of those that end here."""
+        word, *ended = await self._scripts.call("job_sweep", keys.META, *job)
+        return PassOutcome(word.decode()), [uid.decode() for uid in ended]
+
     async def record_failure(self, job: ClaimedJob) -> bool:
         """Record a failed pass, and make the job due again later. After ten failures in a row, park it; return True."""
         word: bytes = await self._scripts.call("job_fail", keys.META, *job, FAILURES_BEFORE_PARKING)
@@ -257,7 +276,7 @@ class JobQueue:
         names = [each.decode() for each in ids]
         asleep, busy, below, *authors = await self._redis.execute(
             ("ZSCORE", keys.key_for("asleep"), owner),
-            ("EXISTS", f"{job}refill-{timeline_kind}-{owner}", f"{job}drop-list-{owner}"),
+            ("EXISTS", f"{job}refill-{timeline_kind}-{owner}", f"{job}drop-list-{owner}", f"{job}erase-{owner}"),
             ("HGET", keys.key_for("expiry"), "below"),
             *(("HGET", status + each, "uid") for each in names),
         )

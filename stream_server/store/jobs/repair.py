@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stream_server.store import keys
 from stream_server.store.jobs.queue import SOURCES_BY_KIND, JobQueue
-from stream_server.store.jobs.runner import TIMELINE_KEY_BY_KIND
+from stream_server.store.jobs.runner import FULL_TIMELINE_SHARE, TIMELINE_KEY_BY_KIND
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
@@ -24,9 +24,6 @@ KEYS_PER_SCAN = 500
 
 RECHECK_SECONDS = 0.5
 """Wait in seconds before a wrong timeline is checked again, because a write may be in progress."""
-
-FULL_TIMELINE_SHARE = 0.75
-"""Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""
 
 COUNTED_KINDS = ("user", "status", "list", "group")
 """Kinds of hashes that have counters."""

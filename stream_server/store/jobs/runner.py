@@ -40,6 +40,9 @@ from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, REFILL
 RETURN_SECONDS = 60.0
 """Time in seconds after the return of a server in which jobs start again although another server is away."""
 
+FULL_TIMELINE_SHARE = 0.75
+"""Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""
+
 TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}
 
 
@@ -82,6 +85,11 @@ class JobRunner:
                 outcome = await self._delete_home(job, job_pass)
             case "drop", _:
                 outcome = await self._delete_list(job, job_pass)
+            case "erase", _:
+                outcome = await self._erase_account(job, job_pass)
+            case "sweep", _:
+                outcome, ended = await self._queue.sweep(job)
+                await self._execute([("UNLINK", keys.home_timeline(uid)) for uid in ended])
             case _:  # merge, remove
                 (outcome,) = await self.merge_or_remove([(job, job_pass)], check_timeline=True)
         return outcome
@@ -292,6 +300,25 @@ class JobRunner:
         await self._execute([("DEL", keys.list_timeline(job_pass.subject))])
         (outcome,) = await self._queue.advance(PassResult(job))
         return outcome
+
+    async def _erase_account(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
+        """Remove a deleted account's statuses from the timelines of a page of readers, then these readers.
+
+        A timeline that is not full any more gets a refill. When no reader is left, remove a part of what else names the
+        account.
+        """
+        people, lists = ([member for member, _ in pairs] for pairs in (job_pass.people, job_pass.lists))
+        await self._execute([("UNLINK", keys.home_timeline(job_pass.subject))])
+        newest, short = job_pass.newest_status_ids, list[bytes]()
+        if newest and (people or lists):
+            timelines = _timeline_keys(people, lists)
+            removals: list[Command] = [("ZREM", key, *newest) for key in timelines]
+            removed_each = await self._execute(removals)
+            left_each = await self._execute([("ZCARD", key) for key in timelines])
+            full = FULL_TIMELINE_SHARE * self._size_limits.timeline_max
+            sizes = zip([*people, *lists], removed_each, left_each, strict=True)
+            short = [owner for owner, removed, left in sizes if left < full <= left + removed]
+        return await self._queue.erase_account(job, people, lists, short)
 
     def _result_of_page(self, job: ClaimedJob, job_pass: JobPass, hold_ms: int) -> PassResult:
         # Lists come after the last followers, and a page that is not full is the last.

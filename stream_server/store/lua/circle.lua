@@ -204,10 +204,10 @@ function deed.group_create(uid, kind, name_json, description_json)
 end
 
 -- Deletes a group and all its memberships in one step. The maximum of 5,000 members takes 20 to 50 ms, in which Redis
--- does nothing else. Afterwards only their authors can see and delete the statuses posted in the group. Reply: position.
-function deed.group_delete(uid, id)
-  local body = deleted_body('group', require_owned_group(uid, id))
-  local position, now = append_entry('group_delete', 'group:' .. id, body, next_position())
+-- does nothing else. Afterwards only their authors can see and delete the statuses posted in the group. Returns the position.
+local function delete_group(group, ms, seq, n)
+  local id = group.id
+  local position, now = append_entry('group_delete', 'group:' .. id, deleted_body('group', group), ms, seq, n)
   local members = redis.call('ZRANGE', KEY.joined .. id, 0, -1, 'WITHSCORES')
   for at = 1, #members, 2 do
     -- As end_relation_with does, without the cap, because this must not take long. The user's next group brings the cap.
@@ -218,7 +218,12 @@ function deed.group_delete(uid, id)
     redis.call('ZREM', KEY.invitations .. invited, id)
   end
   redis.call('DEL', KEY.group .. id, KEY.joined .. id, KEY.grouped .. id, KEY.invited .. id)
-  return keep_reply(position)
+  return position
+end
+
+-- Deletes a group of the user. Reply: position.
+function deed.group_delete(uid, id)
+  return keep_reply(delete_group(require_owned_group(uid, id), next_position()))
 end
 
 -- Adds a member to a group. In a private group its owner does this, and users join other groups themselves. A user who

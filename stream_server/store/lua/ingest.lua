@@ -137,6 +137,18 @@ function line.ingest_suspension(foreign_id, admin, kind)
   return keep_ingested(position .. ' ' .. uid)
 end
 
+-- Deletes the account of a user, as another site says. `admin` is the user of the token. A line that comes again finds no
+-- user, and gets the earlier reply. Reply: position and the user's id.
+function line.ingest_delete_user(foreign_id, admin)
+  local uid = own_id('user', foreign_id)
+  if not uid and kept_line() then return REPEATED_REPLY .. '\n' .. kept_line() end
+  if not uid then refuse('NOT_FOUND user user') end
+  if uid == admin then refuse('ONESELF user') end
+  local position = delete_account(find_user(uid), next_position())
+  audit(admin, 'delete_user', uid, '')
+  return keep_ingested(position .. ' ' .. uid)
+end
+
 -- Creates a user of another site, or changes one. `login` is '' for one made of the own id; nobody's login changes. ARGV has
 -- from 5 on what fill_card says. The name of a new user is the login or the foreign id, unless ARGV has one.
 -- Reply: position (that of before, or of the log's head, if there is no entry), `created`, `updated` or `unchanged`, login,

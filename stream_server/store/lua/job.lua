@@ -121,7 +121,7 @@ local function finish_job(job)
     return 'again'
   end
   -- A full Redis refuses the first command, as it refused the writes of the pass.
-  if job.uid ~= '' then
+  if job.uid ~= '' and redis.call('HEXISTS', KEY.user .. job.uid, 'busy') == 1 then -- else the account is gone
     redis.call('HINCRBY', KEY.user .. job.uid, 'busy', -1)
   else
     redis.call('HSET', job.key, 'begun', '')
@@ -201,6 +201,8 @@ function run.job_begin_pass(id, fence)
     if #page < 2 * FANOUT_BATCH_SIZE then
       lists = page_after(KEY.listed .. job.uid, score, member, FANOUT_BATCH_SIZE - #page / 2)
     end
+  elseif job.mode == 'erase' then
+    page, newest, lists = readers_to_leave(job.owner)
   elseif job.mode == 'merge' or job.mode == 'remove' then
     newest = newest_statuses(job.author)
   elseif job.mode == 'refill' and job.phase == 'merge' then -- the next authors of a timeline

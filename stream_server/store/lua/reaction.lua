@@ -108,12 +108,30 @@ function write.comment_create(uid, status, json)
   return keep_reply(position, json)
 end
 
--- Deletes a comment. The user must have written the comment or the status. The log entry goes to the audience of the
--- comment's own entry, even if a user has become protected since then. If a user was unprotected at some time since, it goes to
--- the public (removal_audience).
--- Reply: position.
+-- Deletes a comment on the status `row`. The log entry goes to the audience of the comment's own entry, even if a user has
+-- become protected since then. If a user was unprotected at some time since, it goes to the public (removal_audience).
+-- Returns the position.
+local function remove_comment(id, row, ms, seq, n)
+  local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'json', 'mentioned', 'audience')
+  local author = kept[1]
+  with_counter_changed(row, 'comments', -1)
+  local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. author .. '","status":"' .. row.id
+    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. kept[2] .. '}}'
+  local position, now = append_entry('uncomment', removal_audience(kept[4], id, author, row.uid), body, ms, seq, n)
+  redis.call('DEL', KEY.comment .. id)
+  redis.call('ZREM', KEY.comments .. row.id, id)
+  -- The time tells the expiry of statuses that an entry of the log shows this status.
+  redis.call('HSET', KEY.status .. row.id, 'comments', row.comments, 'touched', now)
+  withdraw_notification(row.uid, 'comment', author, id)
+  for who in (kept[3] or ''):gmatch('%S+') do
+    withdraw_notification(who, 'mention', author, 'c' .. id)
+  end
+  return position
+end
+
+-- Deletes a comment. The user must have written the comment or the status. Reply: position.
 function deed.comment_delete(uid, id)
-  local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')
+  local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status')
   local author, row = kept[1], kept[1] and find_status(kept[2])
   if not row then refuse('NOT_FOUND comment') end
   if author ~= uid then -- others see a comment if they see its status and its commenter
@@ -121,18 +139,5 @@ function deed.comment_delete(uid, id)
     if not is_seen then refuse('NOT_FOUND comment') end
     if row.uid ~= uid then refuse('NOT_YOURS comment') end
   end
-  with_counter_changed(row, 'comments', -1)
-  local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. author .. '","status":"' .. row.id
-    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. kept[3] .. '}}'
-  local position, now = append_entry('uncomment', removal_audience(kept[5], id, author, row.uid), body,
-    next_position())
-  redis.call('DEL', KEY.comment .. id)
-  redis.call('ZREM', KEY.comments .. row.id, id)
-  -- The time tells the expiry of statuses that an entry of the log shows this status.
-  redis.call('HSET', KEY.status .. row.id, 'comments', row.comments, 'touched', now)
-  withdraw_notification(row.uid, 'comment', author, id)
-  for who in (kept[4] or ''):gmatch('%S+') do
-    withdraw_notification(who, 'mention', author, 'c' .. id)
-  end
-  return keep_reply(position)
+  return keep_reply(remove_comment(id, row, next_position()))
 end

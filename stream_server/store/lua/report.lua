@@ -61,8 +61,9 @@ function deed.report_decide(admin, id, outcome, remark)
   local row = outcome == 'removed' and find_status(status)
   if row then
     position, fence, people, lists, asleep = remove_status(append_entry, true, row, ms, seq, n, has_sleepers)
-  elseif outcome == 'suspended' and not find_user(user).suspended then
-    position = change_suspension('suspend', user, ms, seq, n)
+  elseif outcome == 'suspended' then
+    local author = find_user(user) -- or the account is gone
+    if author and not author.suspended then position = change_suspension('suspend', user, ms, seq, n) end
   end
   redis.call('HSET', KEY.report .. id, 'outcome', outcome, 'decided', to_text(ms), 'decider', admin, 'remark', remark)
   redis.call('ZREM', KEY.reports, id)

@@ -86,6 +86,7 @@ function run.log_trim(max_age, max_size, most)
   end
   local under = redis.call('ZREVRANGEBYSCORE', KEY.sizes, to_text(floor), '-inf', 'LIMIT', 0, 1, 'WITHSCORES')[2]
   if under then redis.call('ZREMRANGEBYSCORE', KEY.sizes, '-inf', '(' .. under) end
-  local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1]
-  return {taken, redis.call('XLEN', KEY.log), now - tonumber(first[1]:match('^%d+')), math.max(0, math.floor(size))}
+  local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^%d+')
+  redis.call('ZREMRANGEBYSCORE', KEY.gone, '-inf', '(' .. first) -- no entry shows any more who was deleted before the first one
+  return {taken, redis.call('XLEN', KEY.log), now - tonumber(first), math.max(0, math.floor(size))}
 end

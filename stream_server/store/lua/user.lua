@@ -127,9 +127,13 @@ function write.user_create(login, lower, email, card)
 end
 
 -- Creates users without password and e-mail address, for an administrator ('' for the command line). An existing login
--- gets its user. ARGV has from 4 on login, login in lower case and profile card of each user.
+-- gets its user. ARGV has from 4 on login, login in lower case and profile card of each user. Refused if a login is that
+-- of a deleted account.
 -- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
 function write.users_create(admin)
+  for i = 5, #ARGV, 3 do
+    if redis.call('HGET', KEY.logins, ARGV[i]) == NO_USER then refuse('TAKEN login') end
+  end
   local ms, seq = next_position()
   local outcomes = {}
   for i = 4, #ARGV, 3 do

@@ -65,7 +65,8 @@ REPEATED_REPLY = "repeated"
 """Stands in a script's reply in the place of the appended bytes, if Redis had made the write before."""
 
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
-    "ingest_suspension": None,
+    "account_delete": 1,
+    **dict.fromkeys(("ingest_delete_user", "ingest_suspension")),
     "password_change": 0,
     "report_decide": None,
     "scopes_grant": 1,
@@ -385,7 +386,7 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
             "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
             "FOLLOWING_MAX": str(size_limits.following_max),
             "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
-            "STORED_FORM": f"'{STORED_FORM}'",
+            "NO_USER": f"'{keys.NO_USER.decode()}'", "STORED_FORM": f"'{STORED_FORM}'",
             "REPEATED_REPLY": f"'{REPEATED_REPLY}'",
             "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
             "MAC_INNER_PAD": f"'{pads[0]}'",

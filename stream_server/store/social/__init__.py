@@ -15,6 +15,7 @@ Rules common to all methods:
 used for another request.
 * A page raises InvalidCursor for the cursor of another list.
 
+``accounts``       how users delete their accounts
 ``users``          sign-up, profiles, look-up by id and login, credentials
 ``sessions``       log-in sessions, revoked tokens, one-time tickets, and one-use codes that begin a session
 ``open_streams``   which server process holds which stream of a user

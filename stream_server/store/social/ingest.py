@@ -121,6 +121,13 @@ class Ingest(Noun):
         """
         return IngestWrite(op, change_id or f"{foreign_id},", (foreign_id, by, op))
 
+    def delete_user(self, foreign_id: str, change_id: str | None, by: str) -> IngestWrite:
+        """Return the line that deletes the account of a user. ``by`` is the own id of the token's user.
+
+        ``change_id`` is as in :meth:`change_relation`.
+        """
+        return IngestWrite("delete_user", change_id or f"{foreign_id},", (foreign_id, by))
+
     async def write(self, lines: Sequence[IngestWrite]) -> tuple[list[Ingested | ApiError], Awaitable[object]]:
         """Write lines in their order, in one round trip. Return the result or refusal of each, and what must follow.
 

@@ -123,6 +123,11 @@ class Sessions(Noun):
             found += [_token_status(token, replies) for token in some]
         return found
 
+    async def is_gone(self, uid: str) -> bool:
+        """Return whether an unknown user had an account that was deleted, as long as that is known."""
+        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("gone"), uid))
+        return when is not None
+
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
         """Revoke an access token without a session. The log entry makes all servers end the token's streams.
 

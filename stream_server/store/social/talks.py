@@ -111,7 +111,7 @@ class Talks(Noun):
             rows = await self._redis.execute(*(_message_command(message) for message, _ in members))
             await sight.learn(found[0].people)
             return [
-                json if found[0].shows(message) and sight.of_message(author) else None
+                json if author and found[0].shows(message) and sight.of_message(author) else None
                 for (message, _), (author, json) in zip(members, rows, strict=True)
             ]
 
@@ -192,7 +192,8 @@ class Talks(Noun):
         )
 
         def is_seen(message: bytes) -> bool:
-            return message not in authors or bool(sight.of_message(authors[message]))
+            author = authors.get(message, b"")
+            return not author or bool(sight.of_message(author))
 
         last = [next(filter(is_seen, newest), None) for newest in found[::2]]
         wanted = [message for message in last if message is not None]

@@ -61,10 +61,14 @@ class UserGraph(NamedTuple):
 
 
 class RestrictedAccounts(NamedTuple):
-    """The ids of all protected and all suspended users. The two positions are as in `UserGraph`."""
+    """The ids of all protected, suspended and deleted users. The two positions are as in `UserGraph`.
+
+    A deleted user is suspended, too, and stays ``gone`` as long as an entry of the log may show the user.
+    """
 
     protected: frozenset[str]
     suspended: frozenset[str]
+    gone: frozenset[str]
     applied_from: Position
     head: Position
 
@@ -155,14 +159,15 @@ class UserGraphs(Noun):
                 return found
 
     async def get_restricted_accounts(self) -> RestrictedAccounts:
-        """Return the ids of all protected and all suspended users, read in pages. The time grows with their number.
+        """Return the ids of all protected, suspended and gone users, read in pages. The time grows with their number.
 
         A server process calls this when it starts and when it may have missed log entries.
         """
         applied_from = await self._read_head()
         protected = await self._scan_set("SSCAN", keys.key_for("protected"))
-        suspended = (await self._scan_set("ZSCAN", keys.key_for("suspended")))[::2]
-        return RestrictedAccounts(_as_ids(protected), _as_ids(suspended), applied_from, await self._read_head())
+        suspended = _as_ids((await self._scan_set("ZSCAN", keys.key_for("suspended")))[::2])
+        gone = _as_ids((await self._scan_set("ZSCAN", keys.key_for("gone")))[::2])
+        return RestrictedAccounts(_as_ids(protected), suspended | gone, gone, applied_from, await self._read_head())
 
 
 def _as_ids(members: Sequence[bytes]) -> frozenset[str]:

@@ -163,7 +163,7 @@ class Users(Noun):
         if not wanted:
             return {}
         (found,) = await self._redis.execute(("HMGET", keys.LOGINS, *wanted))
-        return {login: uid.decode() for login, uid in zip(wanted, found, strict=True) if uid is not None}
+        return _known(zip(wanted, found, strict=True))
 
     async def resolve_names(
         self, logins: Sequence[str], foreign_ids: Sequence[str]
@@ -178,10 +178,7 @@ class Users(Noun):
         replies = iter(await self._redis.execute(*asked))
         by_login = zip(lowered, next(replies) if lowered else (), strict=True)
         by_foreign_id = zip(foreign_ids, next(replies) if foreign_ids else (), strict=True)
-        return (
-            {login: uid.decode() for login, uid in by_login if uid is not None},
-            {foreign_id: uid.decode() for foreign_id, uid in by_foreign_id if uid is not None},
-        )
+        return _known(by_login), _known(by_foreign_id)
 
     async def _create_chunk(
         self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey, admin: str
@@ -192,6 +189,11 @@ class Users(Noun):
         reply = await self._scripts.write("users_create", idempotency_key, admin, *fields)
         outcomes = reply.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
+
+
+def _known(ids: Iterable[tuple[str, bytes | None]]) -> dict[str, str]:
+    """Return the ids of the names that have a user. The name of a deleted account has none."""
+    return {name: uid.decode() for name, uid in ids if uid is not None and uid != keys.NO_USER}
 
 
 def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[bytes]:

@@ -8,6 +8,7 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and return
 Where that is all, ``rows`` makes the handler, and the URL table has the method of the store.
 
 ``people``        sign-up, profiles, follows and requests, blocks and mutes, the relationship of two users
+``accounts``      users delete their accounts, administrators those of others
 ``sessions``      log-in, refresh and log-out, the list of sessions, a new password
 ``statuses``      statuses, comments, likes and favorites, timelines, trends
 ``groups``        lists of users, groups, talks, and notifications

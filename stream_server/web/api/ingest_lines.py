@@ -123,9 +123,16 @@ class ReinstateLine(SuspendLine, tag_field="op", tag="reinstate", forbid_unknown
     """Ends the suspension of a user."""
 
 
+class DeleteUserLine(msgspec.Struct, tag_field="op", tag="delete_user", forbid_unknown_fields=True):
+    """Deletes the account of a user and all that the user wrote. This cannot be undone."""
+
+    user: ForeignId
+    id: ChangeId | None = None
+
+
 AnyLine = (
     UserLine | PostLine | DeleteLine | FollowLine | UnfollowLine | BlockLine | UnblockLine | MuteLine | UnmuteLine
-    | SuspendLine | ReinstateLine
+    | SuspendLine | ReinstateLine | DeleteUserLine
 )  # fmt: skip
 LINES = cast("tuple[type[msgspec.Struct], ...]", get_args(AnyLine))
 _decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
@@ -219,6 +226,8 @@ def parse_line(text: bytes, ingest: Ingest, message_max_chars: int, sub: str) ->
             write = ingest.change_relation(_op(line), source, target, change_id)
         case SuspendLine(foreign_id, change_id):
             write = ingest.change_suspension(_op(line), foreign_id, change_id, sub)
+        case DeleteUserLine(foreign_id, change_id):
+            write = ingest.delete_user(foreign_id, change_id, sub)
     return ParsedLine(write, left_out, login)
 
 

@@ -68,9 +68,12 @@ class Report(msgspec.Struct):
 
 
 class ReportedContent(msgspec.Struct):
-    """The reported user and status as they are now. ``status`` is null if it is deleted or if a user was reported."""
+    """The reported user and status as they are now.
 
-    user: User
+    ``user`` is null if the account is deleted. ``status`` is null if it is deleted or if a user was reported.
+    """
+
+    user: User | None
     status: Status | None
 
 
@@ -88,7 +91,8 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
-DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest"]
+DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest",
+                   "delete_user"]  # fmt: skip
 
 
 class Deed(msgspec.Struct):

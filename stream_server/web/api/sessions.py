@@ -168,19 +168,28 @@ async def end(request: web.Request) -> web.Response:
 async def change_password(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/password``: change the password; this ends all other sessions and tokens of the caller."""
     body = await validation.read_body_as(PasswordChange, request)
-    claims, passwords, limits = request[CLAIMS], request.app[PASSWORDS], request.app[LIMITS]
-    for limit in LOG_IN_LIMITS:
-        await limits.use(request, limit, login=f"id {claims.sub}")
+    claims = request[CLAIMS]
     old_hash = await request.app[STORE].users.get_password_hash(claims.sub)
-    address = limits.address_of(request)
-    if not await passwords.verify(old_hash, body.password, address) or old_hash is None:
+    await check_own_password(request, old_hash, body.password)
+    new_hash = await request.app[PASSWORDS].hash(body.new_password, request.app[LIMITS].address_of(request))
+    key = IdempotencyKey.generate()
+    await request.app[STORE].sessions.change_password(claims.sub, old_hash or "", new_hash, claims.session, key)
+    return web.Response(status=204)
+
+
+async def check_own_password(request: web.Request, password_hash: str | None, password: str) -> None:
+    """Check a password that the caller's token alone does not replace. A wrong one counts as a failed log-in.
+
+    ``password_hash`` is that of the caller, None without a password. Raises Forbidden ``wrong_password``.
+    """
+    limits, name = request.app[LIMITS], f"id {request[CLAIMS].sub}"
+    for limit in LOG_IN_LIMITS:
+        await limits.use(request, limit, login=name)
+    matches = await request.app[PASSWORDS].verify(password_hash, password, limits.address_of(request))
+    if not matches or password_hash is None:
         raise Forbidden("the password is wrong", code="wrong_password", param="password")
     for limit in LOG_IN_LIMITS:
-        limits.give_back(request, limit, login=f"id {claims.sub}")
-    new_hash = await passwords.hash(body.new_password, address)
-    key = IdempotencyKey.generate()
-    await request.app[STORE].sessions.change_password(claims.sub, old_hash, new_hash, claims.session, key)
-    return web.Response(status=204)
+        limits.give_back(request, limit, login=name)
 
 
 def _read_login_name(credentials: NewSession) -> str:

@@ -259,6 +259,7 @@ DISCONNECT_CODES = {
     "token_expired": CODE_REVOKED,
     "token_revoked": CODE_REVOKED,
     "suspended": CODE_REVOKED,
+    "account_deleted": CODE_REVOKED,
     "too_many_streams": CODE_ADMIN_LOGOUT,
     "closed_by_user": CODE_NORMAL,
     "backfill_done": CODE_BACKFILL_DONE,

@@ -249,6 +249,7 @@ DISCONNECT_TYPES = {
     "token_expired": "ForceDisconnect",
     "token_revoked": "ForceDisconnect",
     "suspended": "ForceDisconnect",
+    "account_deleted": "ForceDisconnect",
     "resync": "UpstreamOperationalDisconnect",
 }
 

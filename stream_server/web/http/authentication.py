@@ -80,6 +80,7 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
 
     Raises as :func:`authenticate` does. ``stream_request`` is the request if it opens a stream.
     """
+    subject = claims.sub
     if claims.profile is not None:
         claims = await _to_own_user(app, claims, stream_request)
     token, statuses = token_id(claims), app[TOKEN_STATUSES]
@@ -89,6 +90,10 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
             await begin_to_ask(stream_request)
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token, shared=stream_request is not None)
+        if not token_status.user_exists:
+            app[SUBJECTS].pop(subject, None)  # another issuer's user may come back with a new account
+            if await app[STORE].sessions.is_gone(token.uid):
+                raise Unauthorized("this account was deleted", code="account_deleted")
         refuse_invalid_token(token_status)  # only valid ones are known
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)

@@ -22,6 +22,7 @@ _SCHEMAS = operation.SCHEMA_REF.format(name="")
 
 TAG_TITLES = {
     "users": "Users: sign-up, look-up and changes; accounts that an administrator creates in bulk.",
+    "accounts": "Accounts: users delete their own, and administrators those of others.",
     "follows": "Following users, and requests to follow protected users. Unfollowing also withdraws an open request.",
     "follow_requests": "Requests to follow protected users.",
     "relations": "The relationship of two users, and the users they have in common.",

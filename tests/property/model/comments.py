@@ -15,7 +15,9 @@ class Comments(Noun):
         self._state.writer(comment.uid)
         self._access.need_member(comment.uid, self._access.need(comment.uid, comment.status))
         self._state.comments[comment.id] = comment
-        self._log("comment", comment)
+        audience = action_audience(self._state, comment.uid, comment.status)
+        self._state.audiences[comment.id] = audience
+        self._state.log_event("comment", audience, comment=comment.id, status=comment.status)
         for receiver, notice in self._notices_of(comment):
             self._notices.give(receiver, notice)
 
@@ -26,8 +28,13 @@ class Comments(Noun):
         comment = kept if kept is not None and kept.uid == uid else self.get(uid, comment_id)
         if uid not in {comment.uid, self._state.statuses[comment.status].uid}:
             raise Refused("not_yours")
-        del self._state.comments[comment_id]
-        self._log("uncomment", comment)
+        self.remove(comment)
+
+    def remove(self, comment: Comment) -> None:
+        """Remove a comment and its notifications."""
+        del self._state.comments[comment.id]
+        audience = self._state.removal_audience(comment.id, self._state.audiences[comment.id])
+        self._state.log_event("uncomment", audience, comment=comment.id, status=comment.status)
         for receiver, notice in self._notices_of(comment):
             self._notices.take(receiver, notice)
 
@@ -47,10 +54,6 @@ class Comments(Noun):
         if status == HIDDEN:
             return HIDDEN
         return self._access.author(viewer, comment.uid, self._state.statuses[comment.status].group)
-
-    def _log(self, kind: str, comment: Comment) -> None:
-        audience = action_audience(self._state, comment.uid, comment.status)
-        self._state.log_event(kind, audience, comment=comment.id, status=comment.status)
 
     def _notices_of(self, comment: Comment) -> list[tuple[str, Notice]]:
         found = dict.fromkeys(comment.mentions, "mention")

@@ -36,6 +36,9 @@ class Crowd(Walk):
         self.done += code is None
         return made
 
+    async def pause(self) -> None:
+        """Go on: other tasks add jobs all the time."""
+
     async def run(self, moves: Mapping[str, tuple[int, Move]], seed: int, *, tasks: int, steps: int) -> None:
         """Run ``tasks`` tasks of ``steps`` actions, and a job worker that races with their jobs."""
         hurrying = asyncio.create_task(self._make_jobs_due())

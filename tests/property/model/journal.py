@@ -14,7 +14,7 @@ UNDOES = {
 }  # fmt: skip
 """The kind that each kind undoes."""
 
-UNLASTING = {"user_update", "message", "notification", "list_update", "group_update", "revoke"}
+UNLASTING = {"user_update", "user_delete", "message", "notification", "list_update", "group_update", "revoke"}
 """Kinds that change no set."""
 
 
@@ -33,6 +33,7 @@ def about(entry: Entry) -> dict[str, str]:
     wire = json.loads(entry.wire)
     if entry.kind == "notification":
         return _of_notice(wire["notification"])
+    wire.pop("deleted", None)
     return {name: value["id"] if isinstance(value, dict) else value for name, value in wire.items()}
 
 
@@ -52,13 +53,18 @@ class Journal:
     def __init__(self) -> None:
         self.n = 0
         self.sets: dict[str, set[tuple[str, ...]]] = {}
+        self._lists: dict[str, str] = {}
 
     def apply(self, entry: Entry) -> None:
         """Apply the next entry. Its number must follow, and it must change its set."""
         assert entry.position.n == self.n + 1, f"entry {entry.position.n} after {self.n}"
         self.n = entry.position.n
-        if entry.kind in UNLASTING:
+        if entry.kind == "user_delete":
+            self._forget(about(entry)["user"])
+        if entry.kind in UNLASTING or "deleted" in json.loads(entry.wire):
             return
+        if entry.kind == "list_create":
+            self._lists[about(entry)["list"]] = json.loads(entry.wire)["list"]["uid"]
         made = UNDOES.get(entry.kind, entry.kind)
         held, member = self.sets.setdefault(made, set()), _member(entry)
         assert (member in held) == (made != entry.kind), f"{entry.kind} of {member} changes nothing"
@@ -67,6 +73,15 @@ class Journal:
         if entry.kind == "group_create":
             owner = json.loads(entry.wire)["group"]["uid"]
             self.sets.setdefault("group_join", set()).add((*member, owner))
+
+    def _forget(self, uid: str) -> None:
+        """Drop the relations of a user who is gone. Each post and comment has an entry of its own."""
+        for kind in ("follow", "request", "block", "mute", "like", "list_add", "group_join", "protect", "suspend"):
+            held = self.sets.setdefault(kind, set())
+            held -= {member for member in held if uid in member}
+        for list_id in [one for one, owner in self._lists.items() if owner == uid]:
+            self._drop("list_create", 0, list_id)
+            self._drop("list_add", 0, list_id)
 
     def _follow_up(self, kind: str, member: tuple[str, ...]) -> None:
         """Apply changes that have no event of their own."""

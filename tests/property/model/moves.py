@@ -11,7 +11,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.social.statuses import StatusDraft
 from tests.property.model.notices import Notice
 from tests.property.model.state import Comment, Status
-from tests.property.model.walk import LOGINS, UNKNOWN, Walk
+from tests.property.model.walk import UNKNOWN, Walk
 from tests.stream_server.store.scenes import items_of
 
 Move = Callable[[Walk, int, int, int], Awaitable[None]]
@@ -109,7 +109,7 @@ def words(walk: Walk, author: str, number: int) -> tuple[str, tuple[str, ...], t
     mentions: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     if number % 3 == 1:
-        login = LOGINS[number % len(walk.people)]
+        login = walk.logins[number % len(walk.people)]
         message += f" @{login.upper()}"
         mentioned = walk.people[number % len(walk.people)]
         # A user that is hidden from the author is not resolved.
@@ -269,6 +269,26 @@ async def judge(walk: Walk, a: int, b: int, c: int, *, verb: str) -> None:
     await walk.do(f"{verb} {uid}", ask, lambda _: getattr(walk.world.people, verb)(uid))
 
 
+async def erase(walk: Walk, a: int, b: int, c: int) -> None:
+    """Delete an account, now and then, with all that the jobs do. Another user takes the place among the people."""
+    at = b % len(walk.people)
+    uid = walk.people[at] if c % 3 else UNKNOWN
+
+    async def ask() -> None:
+        await walk.store.accounts.delete(walk.admin, uid, IdempotencyKey.generate())
+        await walk.pause()
+
+    def model(_: Any) -> None:
+        walk.world.accounts.delete(uid, walk.world.posts, walk.world.comments)
+        walk.world.timelines.settle()
+
+    await walk.pause()
+    await walk.do(f"erase {uid}", ask(), model)
+    if uid in walk.people:
+        walk.logins[at] = f"n{next(walk.newcomers)}"
+        walk.people[at] = await walk.sign_up(walk.logins[at])
+
+
 async def list_update(walk: Walk, a: int, b: int, c: int) -> None:
     (uid, list_id), name, private = own("lists")(walk, a, b, c), f"l{c % 2}", c % 3 == 0
     ask = walk.store.lists.update(uid, list_id, {"name": name, "private": private}, IdempotencyKey.generate())
@@ -319,6 +339,7 @@ MOVES: dict[str, tuple[int, Move]] = {
     "protect": (3, protect),
     "update": (1, update),
     "suspend": (1, partial(judge, verb="suspend")),
+    "erase": (1, erase),
     "reinstate": (1, partial(judge, verb="reinstate")),
     "like": (4, alike("likes.like", "marks.like", user_and("statuses"))),
     "unlike": (2, alike("likes.unlike", "marks.unlike", user_and("statuses"))),

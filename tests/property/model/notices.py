@@ -40,6 +40,13 @@ class Notices:
     def take(self, receiver: str, notice: Notice) -> None:
         self.kept.get(receiver, {}).pop(notice, None)
 
+    def forget(self, uid: str) -> None:
+        """Remove the notifications of a user who is gone, and those that the user caused."""
+        self.kept.pop(uid, None)
+        for held in self.kept.values():
+            for notice in [one for one in held if one.source == uid]:
+                del held[notice]
+
     def is_visible(self, receiver: str, notice: Notice) -> bool:
         """Whether the receiver may see the notification now."""
         if not self._access.knows(receiver, notice.source) or self._access.blocked(receiver, notice.source):

@@ -23,6 +23,7 @@ class People(Noun):
             self._state.log_event("user_update", "public", user=uid)
         if "protected" in changed:
             self._state.log_event("protect" if person.protected else "unprotect", "public", user=uid)
+            self._state.note_opened()
 
     def suspend(self, uid: str) -> None:
         self._judge("suspend", uid, suspended=True)

@@ -25,14 +25,20 @@ class Posts(Noun):
 
     def delete(self, uid: str, sid: str) -> None:
         """Delete a status of the user's own, also a hidden one, with its likes, comments and notifications."""
+        self._state.writer(uid)
         status = self._state.statuses.get(sid)
-        if status is None or self._state.person(status.uid).suspended:
+        if status is None:
             raise Refused("not_found")
         if status.uid != uid:
             self._access.need(uid, sid)
             raise Refused("not_yours")
+        self.remove(status)
+
+    def remove(self, status: Status) -> None:
+        """Remove a status with all that depends on it."""
+        sid = status.id
         del self._state.statuses[sid]
-        self._state.log_event("delete", status.audience, status=sid)
+        self._state.log_event("delete", self._state.removal_audience(sid, status.audience), status=sid)
         self._timelines.deleted(sid)
         for receiver, notice in self._notices_of(status):
             self._notices.take(receiver, notice)

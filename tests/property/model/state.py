@@ -92,6 +92,8 @@ class Talk:
     name: str | None
     messages: list[tuple[str, str, str]] = field(default_factory=list)
     marks: dict[str, int] = field(default_factory=dict)
+    latest: int = 0
+    """The id of the last message, also of one that has gone with its author."""
 
 
 class LoggedEvent(NamedTuple):
@@ -117,6 +119,10 @@ class State:
         self.likes: Pairs = {}
         self.favorites: Pairs = {}
         self.comments: dict[str, Comment] = {}
+        self.audiences: dict[str, str] = {}
+        """The audience of each comment."""
+        self.opened: set[str] = set()
+        """Statuses and comments that were written under a protection which has ended for a time since."""
         self.lists: dict[str, NamedList] = {}
         self.groups: dict[str, Group] = {}
         self.talks: dict[str, Talk] = {}
@@ -128,6 +134,20 @@ class State:
 
     def log_event(self, kind: str, audience: str, **about: str) -> None:
         self.logged.append(LoggedEvent(kind, audience, tuple(sorted(about.items()))))
+
+    def note_opened(self) -> None:
+        """Note what everybody may read now, or could read. Its removal is for everybody, too."""
+        for status in self.statuses.values():
+            if not self.people[status.uid].protected:
+                self.opened.add(status.id)
+        for comment in self.comments.values():
+            authors = comment.uid, self.statuses[comment.status].uid
+            if not any(self.people[uid].protected for uid in authors):
+                self.opened.add(comment.id)
+
+    def removal_audience(self, one: str, audience: str) -> str:
+        """The audience of the event by which a status or comment goes that was written for ``audience``."""
+        return "public" if one in self.opened and not audience.startswith("group:") else audience
 
     def person(self, uid: str) -> Person:
         if uid not in self.people:

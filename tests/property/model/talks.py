@@ -35,8 +35,8 @@ class Talks(Noun):
         if len(talk.people) == 2 and self._estranged(uid, talk):
             raise Refused("not_found")
         talk.messages.append((message_id, uid, text))
-        talk.marks[uid] = int(message_id)
-        self._state.log_event("message", among(*talk.people), message=message_id)
+        talk.marks[uid] = talk.latest = int(message_id)
+        self._state.log_event("message", among(*talk.people & self._state.people.keys()), message=message_id)
 
     def read(self, uid: str, talk_id: str, message_id: str) -> None:
         self._state.writer(uid)
@@ -54,7 +54,7 @@ class Talks(Noun):
     def of(self, viewer: str) -> list[str]:
         """The talks of a user, newest message first."""
         mine = [one for one in self._state.talks.values() if viewer in one.people]
-        return [one.id for one in sorted(mine, key=lambda one: -int(one.messages[-1][0] if one.messages else one.id))]
+        return [one.id for one in sorted(mine, key=lambda one: -(one.latest or int(one.id)))]
 
     def unread(self, viewer: str, talk_id: str) -> int:
         mark = self._state.talks[talk_id].marks.get(viewer, 0)
@@ -67,4 +67,4 @@ class Talks(Noun):
 
     def _estranged(self, uid: str, talk: Talk) -> bool:
         (other,) = talk.people - {uid}
-        return self._access.blocked(uid, other) or self._state.people[other].suspended
+        return self._access.blocked(uid, other) or not self._access.knows(uid, other)

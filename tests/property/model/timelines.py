@@ -60,6 +60,20 @@ class Timelines:
     def dropped(self, list_id: str) -> None:
         self.lists.pop(list_id, None)
 
+    def erased(self, uid: str) -> None:
+        """Remove a user who is gone from the timelines of others. A timeline that was full is refilled."""
+        for kept, short in ((self.homes, self._short_homes), (self.lists, self._short_lists)):
+            for key, held in kept.items():
+                before = len(held)
+                if self._remove(kept, key, uid) and before >= self._state.cap * 3 / 4:
+                    short.add(key)
+
+    def forget(self, uid: str) -> None:
+        """Remove the timelines of a user who is gone."""
+        self.homes.pop(uid, None)
+        self.mentions.pop(uid, None)
+        self._short_homes.discard(uid)
+
     def settle(self) -> None:
         """Refill timelines that an unfollow left too short, as the jobs do."""
         for uid in self._short_homes:

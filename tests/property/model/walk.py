@@ -1,5 +1,6 @@
 """A walk through a store and the model: each action is done to both."""
 
+import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
@@ -41,6 +42,9 @@ class Walk:
         self.prompt = prompt
         """Whether the jobs are run after every operation; else only where timelines are compared."""
         self.people: list[str] = []
+        self.logins = list(LOGINS)
+        """The logins of the people, and behind them that of the administrator."""
+        self.newcomers = itertools.count()
         self.admin = ""
         self.statuses: list[str] = []
         self.comments: list[str] = []
@@ -57,13 +61,16 @@ class Walk:
         self._position: Position = LOG_START
 
     async def begin(self) -> None:
-        for login in LOGINS:
-            made = await self.store.users.create(
-                login, login, f"{login}@example.org", PASSWORD_HASH, IdempotencyKey.generate()
-            )
-            self.people.append(made.split(b'"')[3].decode())
-            self.world.people.create(self.people[-1], login)
+        self.people = [await self.sign_up(login) for login in LOGINS]
         self.admin = self.people.pop()
+
+    async def sign_up(self, login: str) -> str:
+        """Create a user in the store and in the model. Returns the id."""
+        make = self.store.users.create
+        made = await make(login, login, f"{login}@example.org", PASSWORD_HASH, IdempotencyKey.generate())
+        uid = made.split(b'"')[3].decode()
+        self.world.people.create(uid, login)
+        return uid
 
     # -- choosing objects
 
@@ -113,6 +120,10 @@ class Walk:
     async def settle(self) -> None:
         await run_jobs(self.store, self.raw)
         self.world.timelines.settle()
+
+    async def pause(self) -> None:
+        """Let all jobs end before the next action."""
+        await self.settle()
 
     def because(self, why: str) -> str:
         """The message of a failure, with all actions that were not rightly refused."""

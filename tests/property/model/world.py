@@ -1,6 +1,7 @@
 """All parts of the model together."""
 
 from tests.property.model.access import Access
+from tests.property.model.accounts import Accounts
 from tests.property.model.comments import Comments
 from tests.property.model.groups import Groups
 from tests.property.model.lists import Lists
@@ -31,6 +32,7 @@ class World:
         self.lists = Lists(*parts)
         self.groups = Groups(*parts)
         self.talks = Talks(*parts)
+        self.accounts = Accounts(*parts)
 
     def batched(self, verb: str, source: str, target: str) -> tuple[str, str]:
         """The outcome of one action of a batch."""

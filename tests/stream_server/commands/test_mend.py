@@ -11,8 +11,9 @@ import pytest
 from stream_server.runtime.append_only_file import find_damage, list_parts
 from stream_server.runtime.embedded_redis import EmbeddedRedis, EmbeddedRedisError, find_redis_binary
 from tests.command_line import invoke
-from tests.redis_process import RedisProcess, binaries, each_engine
+from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.runtime.embedding import read_log, started_redis, write
+from tests.tiers import each_engine
 
 TRANSACTION = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$4\r\nnope\r\n"
 HALF = b"*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$400\r\nhalf of a value"

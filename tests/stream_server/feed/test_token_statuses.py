@@ -169,12 +169,15 @@ def test_a_check_counts_when_its_head_has_arrived() -> None:
 
 
 def test_every_script_that_takes_rights_is_known() -> None:
-    """A script that can end sessions, suspend, revoke or change scopes tells this process, and writes an entry."""
+    """A script that can end sessions, suspend, delete, revoke or change scopes tells this process and the log."""
     taking = {
         name
         for name, script in load_scripts(SizeLimits()).items()
         if any(
-            word in script.text for word in ("function end_sessions", "function change_suspension", "'scopes', scopes")
+            word in script.text
+            for word in (
+                "function end_sessions", "function change_suspension", "function delete_account", "'scopes', scopes",
+            )
         )
         or keys.lua_key_names()["KEY.revoked"] in script.text
     }

@@ -142,6 +142,8 @@ WRITES: dict[str, Write] = {
     "saved_rules_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
     "report_create": Write(lambda s, x, r: s.reports.create(x.bob, "spam", None, x.done, "", r), 0),
     "report_decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, ReportOutcome.REMOVED, "", r), 1),
+    "account_delete": Write(lambda s, x, r: s.accounts.delete(x.root, x.bob, r), 2),
+    "account_delete_own": Write(lambda s, x, r: s.accounts.delete_own(x.mia, PASSWORD_HASH, r), 2),
     "suspension_change": Write(lambda s, x, r: s.suspensions.suspend(x.root, x.bob, r), 1),
     "reinstate": Write(lambda s, x, r: s.suspensions.reinstate(x.root, x.gus, r), 1),
 }
@@ -149,13 +151,13 @@ WRITES: dict[str, Write] = {
 
 FORMS = frozenset({
     "repost", "ask", "withdraw", "be_blocked", "talk_open_several", "unblock", "unmute", "list_remove", "group_update",
-    "reinstate", "follow_request_refuse",
+    "reinstate", "follow_request_refuse", "account_delete_own",
 })  # fmt: skip
 """Rows that are another form of a script with a row."""
 
 ELSEWHERE = frozenset({
     "batch_claim_key", "stream_command", "talk_answer",
     "ingest_user", "ingest_post", "ingest_delete", "ingest_follow", "ingest_unfollow", "ingest_block",
-    "ingest_relation", "ingest_suspension",
+    "ingest_relation", "ingest_suspension", "ingest_delete_user",
 })  # fmt: skip
 """Scripts with tests elsewhere: they write only their answer, use up a token, or count once by a foreign id."""

@@ -24,7 +24,7 @@ KEYED = [row for row in routes.ROUTE_TABLE if row.accepts_idempotency_key and ro
 ELSEWHERE = frozenset({
     "never", "rollbacks", "asleep", "ticket", "sign_in", "parked", "repair", "idle", "expiry", "expired",
     "subjects", "foreign", "ingested", "processes", "answers", "rates", "streams", "visited", "revoked", "strangers",
-    "sessions", "talk_requests", "invitations", "invited",
+    "sessions", "talk_requests", "invitations", "invited", "unswept",
 })  # fmt: skip
 """Rows of keys that these requests do not make: of the operator, an issuer, jobs, streams, log-ins and consent."""
 

@@ -36,7 +36,7 @@ TRIPS = {
         "GET /v1/users/me/mutes", "GET /v1/users/by-login/{login}", "GET /v1/users/{id}/followers",
         "GET /v1/users/{id}/following", "GET /v1/users/{id}/relationship/{other}", "PUT /v1/users/me/password",
         "POST /v1/statuses", "DELETE /v1/statuses/{id}", "GET /v1/groups/{id}", "POST /v1/reports",
-        "GET /v1/admin/audit", "GET /v1/admin/suspensions",
+        "GET /v1/admin/audit", "GET /v1/admin/suspensions", "DELETE /v1/users/me",
     ),
     3: (
         "POST /v1/users/me/following", "PUT /v1/users/me/following/{id}", "DELETE /v1/users/me/following/{id}",

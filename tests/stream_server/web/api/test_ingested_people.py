@@ -287,3 +287,32 @@ async def test_lines_of_windows_and_old_macs_are_taken(world: World) -> None:
     body = b'\xef\xbb\xbf{"op":"user","user":{"foreign_id":"u1","bio":"a\\r\\nb\\u000d\\tc"}}\r\n\xef\xbb\xbf\r'
     (made,) = await ingest(world, site, body)
     assert (await shown(world, made["id"]))["bio"] == "a\nb\n\tc"
+
+
+async def test_a_site_deletes_accounts_and_may_begin_them_anew(world: World) -> None:
+    site = await world.user("site")
+    world.redis.hset("{core}:subjects", "me", site)
+    made = await ingest(world, site, user("a", login="ada", bio="secret"), user("b"), post(foreign_id="p", author="a"))
+    gone = {"op": "delete_user", "user": "a"}
+    wrong = [
+        ({"op": "delete_user", "user": "z"}, "not_found", "user"),
+        ({"op": "delete_user", "user": "me"}, "invalid_parameter", "user"),
+        ({"op": "delete_user"}, "missing_parameter", "user"),
+    ]
+    answers = await ingest(world, site, *(line for line, *_ in wrong))
+    assert codes(answers) == [(n, code, param) for n, (_, code, param) in enumerate(wrong, 1)]
+    first, again, by_name = await ingest(world, site, gone, gone, {**gone, "id": "c1"})
+    assert (first["id"], {**again, "line": 1}) == (made[0]["id"], first)
+    assert by_name["error"]["code"] == "not_found"
+    assert world.kinds().count("user_delete") == 1
+    (entry,) = [body for kind, _, body in entries(world, me=first["id"]) if kind == "user_delete"]
+    assert entry["wire"] == {"user": {"id": "me", "foreign_id": "a", "deleted": True}}
+    late = await ingest(world, site, pair("follow", "b", "a"), post(foreign_id="q", author="a"))
+    assert codes(late) == [(1, "not_found", "target"), (2, "not_found", "status.author")]
+    (new,) = await ingest(world, site, user("a", login="ada"))
+    assert (new["outcome"], new["left_out"][0]["code"]) == ("created", "login_taken")
+    assert new["id"] != first["id"]
+    second = await ingest(world, site, gone, {"op": "delete_user", "user": "b", "id": "c2"})
+    assert [answer["id"] for answer in second] == [new["id"], made[1]["id"]]
+    assert (await ingest(world, site, {"op": "delete_user", "user": "b", "id": "c2"}))[0]["id"] == made[1]["id"]
+    assert world.kinds().count("user_delete") == 3

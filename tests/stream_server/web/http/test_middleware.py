@@ -111,7 +111,7 @@ async def test_unknown_paths_and_methods(world: World) -> None:
 @pytest.mark.parametrize(
     ("path", "allowed"),
     [
-        ("/v1/users/me", "GET,HEAD,PATCH"),
+        ("/v1/users/me", "DELETE,GET,HEAD,PATCH"),
         ("/v1/users/me/following", "POST"),
         ("/v1/users/me/requests/sent", "GET,HEAD"),
         ("/v1/streams/ticket", "POST"),
