@@ -39,6 +39,8 @@ def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
     if isinstance(items, set):
         items.discard(item)
         return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)
+    if len(items) == 1:
+        return () if items[0] == item else items
     return tuple([other for other in items if other != item])
 
 
@@ -62,7 +64,7 @@ class Trie(Generic[T]):
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
         node: Trie[T] = self
-        path = clause if len(clause) == 1 else _sorted_path(clause)
+        path = _sorted_path(clause)
         for left, key in enumerate(path, start=1 - len(path)):
             child = node.children.get(key, ())
             if not isinstance(child, Trie):
@@ -119,7 +121,7 @@ def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> Non
 
 
 def _sorted_path(clause: Clause) -> list[Key]:
-    return sorted(clause, key=estimate_rarity, reverse=True)
+    return list(clause) if len(clause) == 1 else sorted(clause, key=estimate_rarity, reverse=True)
 
 
 ItemBox: TypeAlias = tuple[float, float, float, float, T]

@@ -13,7 +13,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``chunks``               reads the chunks of a body, and makes fewer of them
 ``acceptor``             accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection; what the kernel knows of the client's machine
-``start_queue``          lets streams begin in turn, for a few milliseconds in each iteration of the event loop
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``authentication``     checks a bearer token or a ticket; decides who may read metrics and the like
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers

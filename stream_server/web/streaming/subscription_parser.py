@@ -1,15 +1,20 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import quote_plus, urlencode
 
 from aiohttp import web
 
+from filters.follow import Follow
+from filters.location import Location
 from filters.registry import Registry
 from filters.rule import Rules, SavedRules
 from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
+from filters.track import Track
 from stream_server.errors import BadRequest
 from stream_server.runtime.event_loop import WorkThread
 from stream_server.web.limits.processor_time import Payer
@@ -19,11 +24,17 @@ from stream_server.web.streaming.followed_names import find_names
 MAX_SHORT_CHARS = 1024
 """Longest parameters, in characters, that are parsed in the event loop and remembered."""
 
-MAX_FILTER_BYTES = 32 * 2**20
+MAX_FILTER_BYTES = 16 * 2**20
 """Most memory of the filters that are remembered: those of about 9,000 streams that all differ."""
 
-FILTER_BYTES, BYTES_PER_TEXT_BYTE, BYTES_PER_RULE_BYTE = 1536, 128, 400
-"""Memory of remembered filters, and at most for each byte of their text, without and with rules."""
+FILTER_BYTES, BYTES_PER_CHARACTER, BYTES_PER_ESCAPE = 950, 3, 40
+"""Memory of remembered filters, of each character of their text, and of each `%` in it."""
+
+BYTES_PER_ITEM = {Track.name: 480, Follow.name: 60, Location.name: 55}
+"""Memory of each item between two commas: a phrase, a user, or a side of a box."""
+
+BYTES_PER_RULE, BYTES_PER_WORD = 3500, 300
+"""Memory of a rule, and of each word in it."""
 
 MAX_DESCRIPTION_CHARS = 500
 """Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
@@ -38,11 +49,14 @@ MAX_CACHED_RULE_CHARS = 256
 """Longest rule that the cache keeps, in characters. A rule takes 3 KB of memory, one of a thousand characters 40 KB."""
 
 
+_NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
+
+
 class AskedFilters(NamedTuple):
     """The filters and options that the parameters of a stream ask for, as far as their text tells them.
 
     Attributes:
-        parameters: The filters by their names.
+        parameters: The filters by their names. None of them if they are parsed.
         subscription: The parsed filters. None if a thread must parse them, or Redis must name users before.
         described: The parameters as a query, for the list of open streams.
         since: The start of the stream as the client wrote it, or None.
@@ -52,7 +66,7 @@ class AskedFilters(NamedTuple):
         is_ready: Whether the filters are the same for every user, so that nothing has to be read for them.
     """
 
-    parameters: dict[str, str]
+    parameters: Mapping[str, str]
     subscription: Subscription | None
     described: str
     since: str | None
@@ -81,8 +95,20 @@ class KnownFilters(dict[str, AskedFilters]):
 
 
 def _memory_of(text: str, asked: AskedFilters) -> int:
-    for_each = BYTES_PER_RULE_BYTE if Rules.name in asked.parameters else BYTES_PER_TEXT_BYTE
-    return FILTER_BYTES + len(text.encode(errors="surrogateescape")) * for_each
+    """Return about how many bytes the filters take, from half to one and a half times as many.
+
+    To look at each object would take as long as parsing.
+    """
+    bases = asked.subscription.bases if asked.subscription is not None else ()
+    items = 1 + (text.count(",") + text.count("%2C")) // max(1, len(bases))
+    estimate = FILTER_BYTES + BYTES_PER_CHARACTER * len(text) + BYTES_PER_ESCAPE * text.count("%")
+    for base in bases:
+        if isinstance(base, Rules):
+            words, rules = 1 + text.count("%20") + text.count("+"), 1 + text.count("%0A")
+            estimate += BYTES_PER_RULE * rules + BYTES_PER_WORD * words
+        else:
+            estimate += BYTES_PER_ITEM.get(base.name, BYTES_PER_ITEM[Track.name]) * items
+    return estimate
 
 
 class SubscriptionParser:
@@ -123,16 +149,16 @@ class SubscriptionParser:
         has_saved_rules = SavedRules.name in parameters
         may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.doubts)
         is_ready = not has_saved_rules and not parsed.uses_me and Rules.name not in parameters
-        return AskedFilters(parameters, parsed, described, since, explain, impersonal, may_warn, is_ready)
+        return AskedFilters(_NO_PARAMETERS, parsed, described, since, explain, impersonal, may_warn, is_ready)
 
-    async def parse(self, asked: AskedFilters, parameters: dict[str, str], payer: Payer) -> Subscription:
+    async def parse(self, asked: AskedFilters, parameters: Mapping[str, str], payer: Payer) -> Subscription:
         """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.
 
         Raises ParameterError for an invalid filter, and Unavailable or RateLimited if too many wait to be parsed.
         """
         return await payer.run_in(self.thread, lambda: self._parse(asked, parameters))
 
-    def _parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
+    def _parse(self, asked: AskedFilters, parameters: Mapping[str, str]) -> Subscription:
         return parse_subscription(parameters, self.registry, explain=asked.explain, viewer_independent=asked.impersonal)
 
     async def parse_rule(self, text: str, user: str = "") -> Rule:
