@@ -1,5 +1,7 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
+import gc
+import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -8,13 +10,10 @@ from urllib.parse import quote_plus, urlencode
 
 from aiohttp import web
 
-from filters.follow import Follow
-from filters.location import Location
 from filters.registry import Registry
 from filters.rule import Rules, SavedRules
 from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
-from filters.track import Track
 from stream_server.errors import BadRequest
 from stream_server.runtime.event_loop import WorkThread
 from stream_server.web.limits.processor_time import Payer
@@ -27,14 +26,11 @@ MAX_SHORT_CHARS = 1024
 MAX_FILTER_BYTES = 16 * 2**20
 """Most memory of the filters that are remembered: those of about 9,000 streams that all differ."""
 
-FILTER_BYTES, BYTES_PER_CHARACTER, BYTES_PER_ESCAPE = 950, 3, 40
-"""Memory of remembered filters, of each character of their text, and of each `%` in it."""
+FILTER_BYTES = 350
+"""Memory of remembered filters without their text and the filters themselves."""
 
-BYTES_PER_ITEM = {Track.name: 480, Follow.name: 60, Location.name: 55}
-"""Memory of each item between two commas: a phrase, a user, or a side of a box."""
-
-BYTES_PER_RULE, BYTES_PER_WORD = 3500, 300
-"""Memory of a rule, and of each word in it."""
+_DATA = frozenset({str, tuple, frozenset, dict, list, set, float})
+"""Types of the data of filters. What has another type is a part of a filter, or is shared, such as a class."""
 
 MAX_DESCRIPTION_CHARS = 500
 """Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
@@ -76,39 +72,40 @@ class AskedFilters(NamedTuple):
     is_ready: bool = False
 
 
+
 class KnownFilters(dict[str, AskedFilters]):
     """The filters and options of the latest streams, by the text of their query.
 
-    The oldest are forgotten above :data:`MAX_FILTER_BYTES`.
+    The oldest are forgotten above :data:`MAX_FILTER_BYTES`. ``counted_bytes`` is about what all of them take.
     """
 
     def __init__(self) -> None:
-        self._bytes = 0
+        self.counted_bytes = 0
 
     def remember(self, text: str, asked: AskedFilters) -> None:
         """Remember what a new text asks for, which must depend on nothing but the text."""
         self[text] = asked
-        self._bytes += _memory_of(text, asked)
-        while self._bytes > MAX_FILTER_BYTES:
+        self.counted_bytes += _memory_of(text, asked)
+        while self.counted_bytes > MAX_FILTER_BYTES:
             oldest = next(iter(self))
-            self._bytes -= _memory_of(oldest, self.pop(oldest))
+            self.counted_bytes -= _memory_of(oldest, self.pop(oldest))
 
 
 def _memory_of(text: str, asked: AskedFilters) -> int:
-    """Return about how many bytes the filters take, from half to one and a half times as many.
-
-    To look at each object would take as long as parsing.
-    """
-    bases = asked.subscription.bases if asked.subscription is not None else ()
-    items = 1 + (text.count(",") + text.count("%2C")) // max(1, len(bases))
-    estimate = FILTER_BYTES + BYTES_PER_CHARACTER * len(text) + BYTES_PER_ESCAPE * text.count("%")
-    for base in bases:
-        if isinstance(base, Rules):
-            words, rules = 1 + text.count("%20") + text.count("+"), 1 + text.count("%0A")
-            estimate += BYTES_PER_RULE * rules + BYTES_PER_WORD * words
-        else:
-            estimate += BYTES_PER_ITEM.get(base.name, BYTES_PER_ITEM[Track.name]) * items
-    return estimate
+    """Return about how many bytes the filters take, by the sizes of the objects to which they refer."""
+    found: list[object] = [text, asked.described]
+    if asked.subscription is not None:
+        found += asked.subscription.bases
+    size, seen = FILTER_BYTES, set(map(id, found))
+    while found:
+        size += sum(map(sys.getsizeof, found))
+        parts = {
+            id(part): part for part in gc.get_referents(*found)
+            if type(part) in _DATA or type(part).__module__.startswith("filters.")
+        }  # fmt: skip
+        found = [parts[number] for number in parts.keys() - seen]
+        seen |= parts.keys()
+    return size
 
 
 class SubscriptionParser:
