@@ -72,7 +72,6 @@ class AskedFilters(NamedTuple):
     is_ready: bool = False
 
 
-
 class KnownFilters(dict[str, AskedFilters]):
     """The filters and options of the latest streams, by the text of their query.
 
