@@ -64,7 +64,7 @@ class Trie(Generic[T]):
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
         node: Trie[T] = self
-        path = _sorted_path(clause)
+        path = clause if len(clause) == 1 else _sorted_path(clause)
         for left, key in enumerate(path, start=1 - len(path)):
             child = node.children.get(key, ())
             if not isinstance(child, Trie):
@@ -80,7 +80,8 @@ class Trie(Generic[T]):
 
     def remove(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Remove an item that :meth:`add` added with the same arguments, and delete the nodes that become empty."""
-        _remove_path(self, _sorted_path(clause), item, exact=exact)
+        path = list(clause) if len(clause) == 1 else _sorted_path(clause)
+        _remove_path(self, path, item, exact=exact)
 
     def find(self, keys: frozenset[Key], exact_items: set[T], candidate_items: set[T]) -> None:
         """Find all clauses whose keys are all in ``keys``, and add their items to the two given sets.
@@ -121,7 +122,7 @@ def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> Non
 
 
 def _sorted_path(clause: Clause) -> list[Key]:
-    return list(clause) if len(clause) == 1 else sorted(clause, key=estimate_rarity, reverse=True)
+    return sorted(clause, key=estimate_rarity, reverse=True)
 
 
 ItemBox: TypeAlias = tuple[float, float, float, float, T]
