@@ -39,6 +39,8 @@ def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
     if isinstance(items, set):
         items.discard(item)
         return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)
+    if len(items) == 1:
+        return () if items[0] == item else items
     return tuple([other for other in items if other != item])
 
 
@@ -78,7 +80,8 @@ class Trie(Generic[T]):
 
     def remove(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Remove an item that :meth:`add` added with the same arguments, and delete the nodes that become empty."""
-        _remove_path(self, _sorted_path(clause), item, exact=exact)
+        path = list(clause) if len(clause) == 1 else _sorted_path(clause)
+        _remove_path(self, path, item, exact=exact)
 
     def find(self, keys: frozenset[Key], exact_items: set[T], candidate_items: set[T]) -> None:
         """Find all clauses whose keys are all in ``keys``, and add their items to the two given sets.

@@ -108,7 +108,7 @@ class Subscription:
             self.reports_matches |= base.reports_matches
             is_standalone &= base.role == "standalone"
         self.viewer_independent = is_standalone if viewer_independent is None else viewer_independent
-        self._unindexed_bases: list[str] | None = None
+        self._unindexed_bases: tuple[str, ...] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         forms = [(type(base), base.canonical_form) for base in self.bases]
         base_forms: Hashable = forms[0] if len(forms) == 1 else frozenset(forms)
@@ -175,14 +175,15 @@ class Subscription:
             raise _as_filter_failure(base, error) from error
 
     @property
-    def unindexed_bases(self) -> list[str]:
+    def unindexed_bases(self) -> tuple[str, ...]:
         """Names of the combinable filters without index terms. The server must call these filters for every event.
 
         The result is cached, because computing index terms takes milliseconds. Raises FilterFailure if a filter raises.
         """
         if self._unindexed_bases is None:
             pairs = zip(self.bases, self.index_terms(), strict=True)
-            self._unindexed_bases = [base.name for base, terms in pairs if base.role == "combinable" and terms is None]
+            names = [base.name for base, terms in pairs if base.role == "combinable" and terms is None]
+            self._unindexed_bases = tuple(names)
         return self._unindexed_bases
 
     @property

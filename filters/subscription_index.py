@@ -79,7 +79,7 @@ class Postings(Generic[T]):
         self._clauses: Trie[T] = Trie()
         self._boxes: BoxIndex[T] = BoxIndex()
         self._by_dynamic_key: dict[Key, CompactSet[T]] = {}
-        self._dynamic_keys: dict[T, set[Key]] = {}
+        self._dynamic_keys: dict[T, CompactSet[Key]] = {}
         self._verifiers: dict[T, Callable[[Event], bool]] = {}  # of the items not found by exact terms alone
         self._clause_count = 0
         # Number of clauses with a key that only rules use. While it is 0, events need not compute these keys.
@@ -116,9 +116,9 @@ class Postings(Generic[T]):
 
     def remove_key(self, item: T, key: Key) -> None:
         """Remove an index key that :meth:`add_key` added to the item. The item keeps its other keys."""
-        keys = self._dynamic_keys.get(item, set())
+        keys = self._dynamic_keys.get(item, ())
         if key in keys:
-            keys.discard(key)
+            self._dynamic_keys[item] = without_item(keys, key)
             self._remove_dynamic(item, (key,))
 
     def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
@@ -167,13 +167,14 @@ class Postings(Generic[T]):
 
         There may be twenty thousand, for a user's followed users, so each costs few calls.
         """
-        known, by_key = self._dynamic_keys.setdefault(item, set()), self._by_dynamic_key
+        known, by_key = self._dynamic_keys.get(item, ()), self._by_dynamic_key
         alone = (item,)
         for key in keys:
             if key not in known:
-                known.add(key)
+                known = with_item(known, key)
                 by_key[key] = with_item(by_key[key], item) if key in by_key else alone
                 self._rule_key_clauses += key[:1] == RULE_KEY_PREFIX
+        self._dynamic_keys[item] = known
 
     def _remove_dynamic(self, item: T, keys: Iterable[Key]) -> None:
         by_key = self._by_dynamic_key

@@ -1,7 +1,8 @@
 """The filter ``track``: phrases. A comma means OR, a space means AND."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self
 
 from filters.analyzed_text import AnalyzedText, find_occurrences
@@ -26,6 +27,9 @@ _IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 """Control characters that are no white space, and lone surrogates: no text has them."""
 
 
+_NO_TERMS = frozenset[str]()
+
+
 class _SearchedPhrase(NamedTuple):
     """A phrase of which at least one term must be searched for in the text (``searched``).
 
@@ -47,6 +51,9 @@ class _SearchedPhrase(NamedTuple):
             if not analyzed.contains_searched(term):
                 return False
         return True
+
+
+_NONE_SEARCHED: Mapping[Clause, _SearchedPhrase] = MappingProxyType({})
 
 
 class Track(Filter):
@@ -74,14 +81,15 @@ class Track(Filter):
         """``are_plain`` says that all phrases consist of plain words, of which none must be searched in a text."""
         self.unmatchable_terms = tuple(unmatchable)
         self.canonical_form = frozenset(phrases)
-        self._searched_phrases = {
+        searched = {
             phrase: found
             for phrase in (() if are_plain else self.canonical_form)
             if not _PLAIN_PHRASES.fullmatch(" ".join(phrase)) and (found := _searched_phrase(phrase)) is not None
         }
-        searched = self._searched_phrases.keys()
-        self._word_phrases = self.canonical_form - searched if searched else self.canonical_form
-        self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
+        self._searched_phrases = searched or _NONE_SEARCHED  # most have none, and share what is empty
+        self._word_phrases = self.canonical_form - searched.keys() if searched else self.canonical_form
+        singles = [term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase]
+        self._single_terms = frozenset(singles) if singles else _NO_TERMS
 
     @classmethod
     def parse(cls, value: str) -> Self:

@@ -117,7 +117,7 @@ class Evaluation:
             return self._closed(self._any())
         if word in {"sum", "max", "min"}:
             return self._aggregate(JOINS[word])
-        if word in {"rate", "increase", "min_over_time"}:
+        if word in {"rate", "increase", "min_over_time", "max_over_time"}:
             self._take("(")
             return self._closed(self._over_time(word))
         if word == "histogram_quantile":
@@ -150,8 +150,8 @@ class Evaluation:
         self._take("]")
         seconds = count * unit
         chosen = self._samples.select(name, matchers, self._now - seconds, self._now)
-        if function == "min_over_time":
-            return {labels: min(values) for labels, values in chosen.items()}
+        if function in {"min_over_time", "max_over_time"}:
+            return {labels: (min if function == "min_over_time" else max)(values) for labels, values in chosen.items()}
         gains = {labels: values[-1] - values[0] for labels, values in chosen.items() if len(values) > 1}
         return {labels: gain / (seconds if function == "rate" else 1) for labels, gain in gains.items()}
 

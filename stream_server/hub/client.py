@@ -201,6 +201,10 @@ class Client(Outlet):
         self.disconnect_reason: DisconnectReason | None = None
         self.group: LiveGroup | None = None
 
+    def lose_socket(self) -> None:
+        """Write nothing more, because the connection has ended. The client may still be a member of its group."""
+        self.write, self.buffered_bytes = _write_nothing, _nothing_unsent
+
     def wake(self) -> None:
         """Let the client's task act: frames do not fit, or the hub demotes or disconnects the client."""
 
@@ -362,6 +366,10 @@ class SocketlessClient(Client):
 
 def _write_nothing(data: bytes) -> None:
     """Do nothing: the ``write`` of a client without a socket."""
+
+
+def _nothing_unsent() -> float:
+    return 0
 
 
 def _always_full() -> float:

@@ -25,6 +25,7 @@ from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.router import INTERNAL_KIND_SET, VISIBILITY_CHANGE_KINDS, RollbackNotices, Router
 from stream_server.hub.visibility.viewer import AccountStatus, RelationSnapshot
 from stream_server.hub.visibility.viewer_cache import ViewerCache
+from stream_server.runtime.event_loop import TurnQueue
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,9 @@ class BackgroundTasks:
             logger.error("stream task failed", exc_info=task.exception())
 
 
+LEAVE_SECONDS = 0.005
+"""Most CPU time in seconds of all streams that leave in one iteration of the event loop. The last may take longer."""
+
 MAX_SWEPT_SUBJECTS = 5000
 """Number of subjects of ended streams that one tick of the timer forgets, in about a millisecond."""
 
@@ -69,6 +73,7 @@ class Hub:
     Attributes:
         registry: All clients by user, live or catching up.
         background_tasks: Tasks of the streams that catch up or end.
+        departures: Takes the streams whose connections have ended out of the hub.
         live: The clients at the head, with their subscription index and their flusher.
         account_status: Protected and suspended users. The feed loads it from the store.
         lag_ms: Returns how far this process is known to be behind the log, in ms.
@@ -90,6 +95,7 @@ class Hub:
         self.registry = ClientRegistry()
         self.on_rights_change: Callable[[str | None], None] = _ignore_rights
         self.background_tasks = BackgroundTasks()
+        self.departures = TurnQueue(asyncio.get_running_loop(), LEAVE_SECONDS)
         self.lag_ms = lag_ms
         self.wait_for_log = log.wait_until_readable
         self.now_ms = now_ms

@@ -120,7 +120,15 @@ class StreamSession(Client):
         self._hub.unregister(self)
 
     def connection_lost(self) -> None:
-        """Clean up after the client or the server closed the connection. Count the outcome of the stream."""
+        """Leave the hub in turn, after the client or the server closed the connection.
+
+        Thousands may leave at once, and the index of the filters needs some time for each.
+        """
+        self.lose_socket()
+        self._hub.departures.run_in_turn(self._leave)
+
+    def _leave(self) -> None:
+        """Clean up, and count the outcome of the stream."""
         self.stop()
         if self._outcome is not None:
             self._hub.counters.ended_streams[self._outcome] += 1

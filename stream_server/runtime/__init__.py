@@ -15,7 +15,7 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``private_folder``  temporary folders, which the next server removes if their process was killed
 ``child_processes`` processes that never outlive this one
 ``run_file``        ``server.json`` in the data folder: where a running server is
-``event_loop``      how long the event loop is blocked, how much work an iteration takes, and long work beside it
+``event_loop``      how long the event loop is blocked, turns for work of many clients, and long work beside it
 ``fair_queue``      lets a limited number of things happen at once, and the others wait in their order
 ``logs``            JSON log lines: bounded, redacted and throttled
 ``output_thread``   standard output and error that never make the process wait for a reader

@@ -147,6 +147,39 @@ class IterationBudget:
         self._on_iteration()
 
 
+class TurnQueue:
+    """Does work in the order of its arrival, for a limited time in each iteration of the event loop.
+
+    When ten thousand clients come or leave at once, one iteration with all of the work would take a second. In this
+    time live streams would wait for their events, and the server would accept no connections.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, max_seconds: float, clock: Callable[[], float] = time.thread_time
+    ) -> None:
+        """Work for ``max_seconds`` by ``clock`` in each iteration of ``loop``. The last work may take longer."""
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._budget = IterationBudget(loop, max_seconds, self._run_waiting, clock)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def run_in_turn(self, work: Callable[[], object]) -> None:
+        """Call ``work`` now if no other work waits and this iteration has time left, else in a later one.
+
+        An exception of work that waited goes to the event loop's handler, and the other work goes on.
+        """
+        if not self._waiting and self._budget.is_left:
+            self._budget.run(work)
+        else:
+            self._waiting.append(work)
+
+    def _run_waiting(self) -> None:
+        """Do waiting work, at least one piece, until the time of this iteration is over."""
+        while self._waiting and self._budget.is_left:
+            self._budget.run(self._waiting.popleft())
+
+
 T = TypeVar("T")
 
 NICENESS = 5

@@ -14,7 +14,9 @@ import math
 import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -110,6 +112,9 @@ CANNOT_SIGN = (
 )
 
 _USER_ID = re.compile(r"[0-9]{1,20}")
+
+_shared_scopes: Callable[[tuple[str, ...]], frozenset[str]] = lru_cache(256)(frozenset)
+"""Returns the scopes as a set. Users have few different ones, so equal ones share a set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +238,7 @@ class TokenAuthority:
             return self._read_external_claims(token, body, now, self._external)
         payload = self._decode_claims(body)
         self._check_claims(payload, now)
-        scopes = frozenset(payload.scope.split())
+        scopes = _shared_scopes(tuple(payload.scope.split()))
         return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, payload.srv_session)
 
     def _read_external_claims(self, token: str, body: bytes, now: float, external: ExternalIdentity) -> Claims:

@@ -99,17 +99,17 @@ def test_a_failure_names_the_rule(registry: Registry) -> None:
 
 def test_bases_without_keys_are_listed_unless_alone(registry: Registry) -> None:
     install(registry, Shouts)
-    assert Subscription([TRACK, Rules.parse_with("tea\nshouts:yes", registry)]).unindexed_bases == ["rule"]
-    assert Subscription([TRACK, BOX]).unindexed_bases == Subscription([Firehose()]).unindexed_bases == []
+    assert Subscription([TRACK, Rules.parse_with("tea\nshouts:yes", registry)]).unindexed_bases == ("rule",)
+    assert Subscription([TRACK, BOX]).unindexed_bases == Subscription([Firehose()]).unindexed_bases == ()
 
 
 def test_rules_with_very_many_keys_are_listed_as_unindexed(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Rules.parse_with("tea OR milk", registry)
     few = Subscription([rules])
-    assert few.unindexed_bases == []
+    assert few.unindexed_bases == ()
     monkeypatch.setattr("filters.rule.MAX_KEYS", 3)  # each word has two, one of them for what is quoted
-    assert Subscription([rules]).unindexed_bases == ["rule"]
-    assert few.unindexed_bases == [], "it was looked at once"
+    assert Subscription([rules]).unindexed_bases == ("rule",)
+    assert few.unindexed_bases == (), "it was looked at once"
 
 
 def test_changed_subscriptions_keep_their_options(registry: Registry) -> None:

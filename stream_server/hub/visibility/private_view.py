@@ -6,7 +6,6 @@ user may see is a separate question: the shared `Viewer` answers it by today's r
 statuses and comments that it was sent, because their `delete` or `uncomment` must reach it too.
 """
 
-from collections.abc import MutableSet
 from typing import NamedTuple
 
 from filters.subscription import Subscription
@@ -64,11 +63,13 @@ class PrivateView:
         is_own_stream: Whether this is the user's own stream (`/v1/stream/user`), with notifications and messages.
     """
 
+    __slots__ = ("_following_read_at", "_sent", "following", "is_own_stream", "viewer")
+
     def __init__(
         self,
         viewer: Viewer,
         *,
-        following: MutableSet[str] | None = None,
+        following: dict[str, None] | None = None,
         following_read_at: Position = LOG_START,
         is_own_stream: bool = False,
     ) -> None:
@@ -110,9 +111,9 @@ class PrivateView:
         if target is None or self.following is None:
             return None
         if entry.kind == "follow":
-            self.following.add(target)
+            self.following[target] = None
         else:
-            self.following.discard(target)
+            self.following.pop(target, None)
         return target
 
     def render(self, entry: Entry, subscription: Subscription, deleted: Deleted = NOTHING_DELETED) -> Entry | None:

@@ -6,8 +6,9 @@ All streams of a user in this process share one viewer. It decides by the table 
 `AccountStatus` has the protected and suspended users, whom every stream must know.
 """
 
-from collections.abc import Collection, Sized
-from typing import Protocol
+from collections.abc import Collection, Mapping, Sized
+from types import MappingProxyType
+from typing import Any, Protocol, cast
 
 from stream_server.events import visibility
 from stream_server.events.entry import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
@@ -115,6 +116,9 @@ _OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _GROUP, _MEMBER, _MES
 _GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
 
 
+NO_RELATIONS: Mapping[Any, int] = MappingProxyType({})
+"""The relation of a user to nobody. All viewers share it, because six empty dicts for each would take 400 bytes."""
+
 MAX_ENDED = 200
 """Number of ended follows and memberships of a user that a viewer knows, the latest ones. Redis keeps as many."""
 
@@ -175,12 +179,12 @@ class Viewer:
     def __init__(self, user_id: str, account_status: AccountStatus, sent_subjects: SentSubjects | None = None) -> None:
         self.user_id = user_id
         self.sent_subjects = SentSubjects() if sent_subjects is None else sent_subjects
-        self.following: dict[str, int] = {}
-        self.blocks: dict[str, int] = {}
-        self.blockers: dict[str, int] = {}
-        self.mutes: dict[str, int] = {}
-        self.groups: dict[str, int] = {}
-        self.ended: dict[tuple[str, int], int] = {}
+        self.following: Mapping[str, int] = NO_RELATIONS
+        self.blocks: Mapping[str, int] = NO_RELATIONS
+        self.blockers: Mapping[str, int] = NO_RELATIONS
+        self.mutes: Mapping[str, int] = NO_RELATIONS
+        self.groups: Mapping[str, int] = NO_RELATIONS
+        self.ended: Mapping[tuple[str, int], int] = NO_RELATIONS
         self.applied_from = self.read_at = LOG_START
         self.is_loaded = False
         self._account_status = account_status
@@ -188,8 +192,9 @@ class Viewer:
 
     def load(self, relations: RelationSnapshot) -> None:
         """Set the relations that were read from the store, and apply the entries that `apply` stored meanwhile."""
-        self.following, self.groups, self.ended = relations.following, relations.groups, relations.ended
-        self.blocks, self.blockers, self.mutes = relations.blocks, relations.blockers, relations.mutes
+        self.following, self.groups = relations.following or NO_RELATIONS, relations.groups or NO_RELATIONS
+        self.blocks, self.blockers = relations.blocks or NO_RELATIONS, relations.blockers or NO_RELATIONS
+        self.mutes, self.ended = relations.mutes or NO_RELATIONS, relations.ended or NO_RELATIONS
         self.applied_from, self.read_at, self.is_loaded = relations.applied_from, relations.head, True
         for entry in self._entries_before_load:
             self.apply(entry)
@@ -309,13 +314,13 @@ class Viewer:
         if other is None:
             return self.user_id in entry.audience_users
         end_ms = entry.position.ms
-        if entry.kind == "uncomment" and relation is self.following:  # then the comment's other user was open
+        if entry.kind == "uncomment" and entry.audience_owner is not None:  # then the comment's other user was open
             closed = self._account_status.protected & entry.actors - {other, self.user_id}
             if not all(self._was_related(self.following, uid, begin_ms, end_ms) for uid in closed):
                 end_ms = begin_ms  # is protected now: only who could read the comment at first surely did
         return self._was_related(relation, other, begin_ms, end_ms)
 
-    def _was_related(self, relation: dict[str, int], other: str, begin_ms: int, end_ms: int) -> bool:
+    def _was_related(self, relation: Mapping[str, int], other: str, begin_ms: int, end_ms: int) -> bool:
         return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
 
     def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:
@@ -366,29 +371,37 @@ class Viewer:
         kind, author, when = entry.kind, entry.event.author or "", entry.position.ms
         if kind.startswith("group_"):
             has_ended = kind in {"group_leave", "group_delete"}
-            self._set_readable(self.groups, entry.audience_group or "", when, has_ended=has_ended)
+            self._set_readable("groups", entry.audience_group or "", when, has_ended=has_ended)
             return
         other = next(iter(entry.event.user_ids - {self.user_id}), "")
         began = None if kind.startswith("un") else when
         if kind in ("follow", "unfollow") and author == self.user_id:
-            self._set_readable(self.following, other, when, has_ended=kind == "unfollow")
+            self._set_readable("following", other, when, has_ended=kind == "unfollow")
         elif kind in ("block", "unblock"):
-            _set_relation(self.blocks if author == self.user_id else self.blockers, other, began)
+            self._set_relation("blocks" if author == self.user_id else "blockers", other, began)
         elif kind in ("mute", "unmute") and author == self.user_id:
-            _set_relation(self.mutes, other, began)
+            self._set_relation("mutes", other, began)
 
-    def _set_readable(self, relation: dict[str, int], other: str, when_ms: int, *, has_ended: bool) -> None:
+    def _set_readable(self, relation: str, other: str, when_ms: int, *, has_ended: bool) -> None:
         """Begin or end a relation by which the user reads the statuses of ``other``, a followed user or a group."""
-        if not has_ended:
-            relation[other] = when_ms
-        elif (began_ms := relation.pop(other, None)) is not None:
-            self.ended[other, began_ms] = when_ms
-            while len(self.ended) > MAX_ENDED:
-                del self.ended[next(iter(self.ended))]
+        began_ms = getattr(self, relation).get(other)
+        self._set_relation(relation, other, None if has_ended else when_ms)
+        if has_ended and began_ms is not None:
+            ended = self._to_change("ended")
+            ended[other, began_ms] = when_ms
+            while len(ended) > MAX_ENDED:
+                del ended[next(iter(ended))]
 
+    def _set_relation(self, name: str, other: str, began_ms: int | None) -> None:
+        relation = self._to_change(name)
+        if began_ms is None:
+            relation.pop(other, None)
+        else:
+            relation[other] = began_ms
 
-def _set_relation(relation: dict[str, int], user_id: str, began_ms: int | None) -> None:
-    if began_ms is None:
-        relation.pop(user_id, None)
-    else:
-        relation[user_id] = began_ms
+    def _to_change(self, name: str) -> dict[Any, int]:
+        """Return a relation by its attribute, as a dict that no other viewer shares."""
+        relation = getattr(self, name)
+        if relation is NO_RELATIONS:
+            setattr(self, name, relation := {})
+        return cast("dict[Any, int]", relation)

@@ -14,7 +14,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``acceptor``             accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection; what the kernel knows of the client's machine
 ``opening``              the states of a stream that opens: what its code may wait for
-``start_queue``          lets streams begin in turn, for a few milliseconds in each iteration of the event loop
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``authentication``     checks a bearer token or a ticket; decides who may read metrics and the like
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers

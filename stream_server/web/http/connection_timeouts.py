@@ -95,10 +95,6 @@ class TcpPeer:
         known = IS_LINUX and connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6)
         self._socket = connection if known else None
 
-    def forget(self) -> None:
-        """Forget the socket of a lost connection, because the system reuses its descriptor for other connections."""
-        self._socket = None
-
     def unacknowledged_bytes(self) -> int:
         """Return the bytes in the kernel's send buffer that the peer has not acknowledged, or 0 if that is unknown."""
         if self._socket is None:
@@ -116,6 +112,10 @@ class TcpPeer:
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_OFFSET_BYTES + 4)
         milliseconds: int = struct.unpack_from("I", info, _LAST_ACK_OFFSET_BYTES)[0]
         return milliseconds / 1000
+
+
+LOST_PEER = TcpPeer(asyncio.BaseTransport())
+"""The peer of a lost connection, of which the kernel knows nothing."""
 
 
 class WriteDeadline:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from stream_server.hub.client_registry import EMPTY_CONTEXT
+from stream_server.runtime.event_loop import TurnQueue
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.listening import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
@@ -22,7 +23,6 @@ from stream_server.web.http.middleware import handle_request
 from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
-from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.usual_request import ApiRoutes, StreamRoutes, UsualRequest, encode_answer
 from stream_server.web.limits.byte_budget import HELD_LIMITS, UNSENT_LIMITS, ByteBudget
 from stream_server.web.limits.connections import NO_ROOM_FOR_REQUEST, OPERATOR_BEGINS
@@ -33,6 +33,9 @@ SHUTDOWN_SECONDS = 0.25
 """Seconds of each of aiohttp's two waits at shutdown. Short, because :meth:`FrontDoor.wait_until_idle` waits first."""
 
 IDLE_CHECK_SECONDS = 0.01
+
+START_SECONDS = 0.005
+"""Most CPU time in seconds of all streams that begin in one iteration of the event loop. The last may take longer."""
 
 
 class FrontDoor:
@@ -69,7 +72,7 @@ class FrontDoor:
         )
         self._shutdown_seconds = shutdown_seconds
         self._loop = asyncio.get_running_loop()
-        self._start_queue = StartQueue(self._loop)
+        self._start_queue = TurnQueue(self._loop, START_SECONDS)
         self._keepalive: TcpKeepalive | None = self._timeouts.keepalive
         self._acceptors: tuple[Acceptor, ...] = ()
         self._servers: list[asyncio.Server] = []
@@ -139,7 +142,7 @@ class FrontDoor:
             return
         if head.startswith(self._streams.begins):
             connection.cycle.is_stream = True
-            self._start_queue.begin_in_turn(partial(self._try_at_once, connection))
+            self._start_queue.run_in_turn(partial(self._try_at_once, connection))
             return
         connection.cycle.move(Event.START)
         request = self._requests.read(connection, head)

@@ -4,6 +4,8 @@ When a stream opens, they become ids, and an unknown name is refused.
 A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
 """
 
+from collections.abc import Mapping
+
 from filters.error import ParameterError, split_list
 from filters.follow import MAX_IDS, ME, USER_ID
 from stream_server.store.social.users import Users
@@ -15,7 +17,7 @@ FOREIGN = "foreign:"
 PARAMETER = "follow"
 
 
-async def resolve_followed(users: Users, parameters: dict[str, str]) -> dict[str, str]:
+async def resolve_followed(users: Users, parameters: Mapping[str, str]) -> Mapping[str, str]:
     """Return the parameters with user ids in the place of logins and ``foreign:<id>`` in ``follow``.
 
     Without names, Redis is not asked. Raises ParameterError for an entry of another form, for an unknown name, and for
@@ -32,7 +34,7 @@ async def resolve_followed(users: Users, parameters: dict[str, str]) -> dict[str
     by_login, by_foreign_id = await users.resolve_names(logins, foreign_ids)
     known = {name: by_login.get(name.lower()) for name in logins}
     known |= {FOREIGN + foreign_id: by_foreign_id.get(foreign_id) for foreign_id in foreign_ids}
-    return parameters | {PARAMETER: ",".join(_known_id(item, known) if item in known else item for item in items)}
+    return {**parameters, PARAMETER: ",".join(_known_id(item, known) if item in known else item for item in items)}
 
 
 def find_names(text: str) -> list[str]:

@@ -132,7 +132,9 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
         first = begin_body(first)
     place = limits.take_stream(request)
     try:
-        connection = StreamConnection(owner.require_client(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
+        connection = StreamConnection(
+            owner.require_client(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures
+        )
         connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
         attach_stream(hub, stream_plan, connection, place)
         place.release = owner.detach(connection)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from stream_server.hub.client import NO_DESCRIPTOR, Outlet
 from stream_server.hub.disconnect import DisconnectReason
-from stream_server.web.http.connection_timeouts import TcpPeer
+from stream_server.runtime.event_loop import TurnQueue
+from stream_server.web.http.connection_timeouts import LOST_PEER, TcpPeer
 
 LAST_CHUNK = b"0\r\n\r\n"
 HIGH_WATER_BYTES = 65_536
@@ -29,15 +30,19 @@ class StreamConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_borrower", "_chunked", "_descriptor", "_high_water", "_peer", "_transport", "_waiter", "buffered_bytes",
-        "on_lost", "write",
+        "_borrower", "_chunked", "_departures", "_descriptor", "_high_water", "_peer", "_transport", "_waiter",
+        "buffered_bytes", "on_lost", "write",
     )  # fmt: skip
 
-    def __init__(self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int, departures: TurnQueue
+    ) -> None:
         """Use ``transport`` for this stream.
 
-        ``buffer_bytes`` is the hub's limit for a client's unsent bytes in this process.
+        ``buffer_bytes`` is the hub's limit for a client's unsent bytes in this process. ``departures`` closes the
+        transports of the clients that leave.
         """
+        self._departures = departures
         self.write = transport.write
         self.buffered_bytes = transport.get_write_buffer_size
         self._peer: TcpPeer | None = None
@@ -87,17 +92,20 @@ class StreamConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Ignore what the client sends: a client has nothing to send on an open stream."""
 
-    def eof_received(self) -> None:
-        """Take the lent descriptor back, because the client has shut down its sending side.
+    def eof_received(self) -> bool:
+        """Close the transport in turn, because thousands may leave at once. Return that it must not close itself."""
+        self._departures.run_in_turn(self._close)
+        return True
 
-        The transport then closes itself, and drops what is written to it from now on.
-        """
+    def _close(self) -> None:
+        """Close the transport, which drops what is written to it from now on. So take the descriptor back."""
+        self._transport.close()
         self.lend_descriptor(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Raise an error in the task that waits in ``wait_writable``, if any. Call ``on_lost`` once."""
         self.lend_descriptor(None)
-        self._known_peer().forget()
+        self._peer = LOST_PEER
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
         on_lost, self.on_lost = self.on_lost, _ignore_close

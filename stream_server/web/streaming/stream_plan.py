@@ -65,6 +65,8 @@ LAST_EVENT_ID_HEADER = "Last-Event-ID"
 USER_STREAM_KINDS = (*KINDS, *PERSONAL_KINDS)
 """Kinds of events that the user stream offers, and sends by default."""
 
+_ALL_KINDS = Kinds(USER_STREAM_KINDS)
+
 HEAD_WAIT_SECONDS = 5.0
 """Seconds that a request waits for this server's hub to reach a position which the client already knows."""
 
@@ -139,9 +141,10 @@ async def parse_filters(
     rules that name users by login. ``scopes`` are those of the caller's token. Long
     filters are parsed in a thread, for whose time ``payer`` pays.
     """
-    subscription, parameters = filters.subscription, filters.parameters
+    subscription = filters.subscription
     if isinstance(filters, UnreadyFilters) and subscription is None:
         await opening.ask()
+        parameters = filters.parameters
         if not filters.impersonal:  # the protocols of Twitter know ids only
             parameters = await resolve_followed(app[STORE].users, parameters)
         subscription = await app[SUBSCRIPTION_PARSER].parse(filters, parameters, payer)
@@ -212,7 +215,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
             message = f"the user stream accepts since and kinds, not {name[:40]!r}{meant}"
             raise ParameterError(message, param=name[:40], code="unknown_parameter")
     kinds = parameters.get("kinds")
-    return Kinds(USER_STREAM_KINDS) if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
+    return _ALL_KINDS if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
 
 
 async def load_viewer(app: web.Application, uid: str, opening: Opening) -> Viewer:
@@ -243,12 +246,13 @@ def _current_viewer(app: web.Application, uid: str) -> Viewer | None:
 
 def make_private_view(
     app: web.Application, viewer: Viewer, *, is_user_stream: bool = False
-) -> tuple[PrivateView, set[str]]:
-    """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.
+) -> tuple[PrivateView, dict[str, None]]:
+    """Return a private view (what the caller may see) for one stream, and the users whom the caller follows.
 
-    The stream's filter must use this very set, not a copy: the view changes it when the caller's follows change.
+    The stream's filter must use this very dict, not a copy: the view changes it when the caller's follows change. It
+    takes half of the memory of a set.
     """
-    head, following = app[HUB].head, set(viewer.following)
+    head, following = app[HUB].head, dict.fromkeys(viewer.following)
     view = PrivateView(viewer, following=following, following_read_at=head, is_own_stream=is_user_stream)
     return view, following
 

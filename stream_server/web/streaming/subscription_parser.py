@@ -1,6 +1,11 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
+import gc
+import sys
+from collections import deque
+from collections.abc import Mapping
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import quote_plus, urlencode
 
@@ -19,11 +24,14 @@ from stream_server.web.streaming.followed_names import find_names
 MAX_SHORT_CHARS = 1024
 """Longest parameters, in characters, that are parsed in the event loop and remembered."""
 
-MAX_FILTER_BYTES = 32 * 2**20
+MAX_FILTER_BYTES = 16 * 2**20
 """Most memory of the filters that are remembered: those of about 9,000 streams that all differ."""
 
-FILTER_BYTES, BYTES_PER_TEXT_BYTE, BYTES_PER_RULE_BYTE = 1536, 128, 400
-"""Memory of remembered filters, and at most for each byte of their text, without and with rules."""
+FILTER_BYTES = 350
+"""Memory of remembered filters without their text and the filters themselves."""
+
+_DATA = frozenset({str, tuple, frozenset, dict, list, set, float})
+"""Types of the data of filters. What has another type is a part of a filter, or is shared, such as a class."""
 
 MAX_DESCRIPTION_CHARS = 500
 """Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
@@ -37,19 +45,19 @@ MAX_CACHED_RULES = 8192
 MAX_CACHED_RULE_CHARS = 256
 """Longest rule that the cache keeps, in characters. A rule takes 3 KB of memory, one of a thousand characters 40 KB."""
 
+_NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
+
 
 class ReadyFilters(NamedTuple):
     """The parsed filters and the options of a stream, the same for every user: nothing has to be read for them.
 
     Attributes:
-        parameters: The filters by their names.
         subscription: The parsed filters.
         description: The parameters as a query, for the list of open streams.
         since: The start of the stream as the client wrote it, or None.
         may_warn: Whether the stream may begin with warnings about its filters.
     """
 
-    parameters: dict[str, str]
     subscription: Subscription
     description: str
     since: str | None
@@ -60,7 +68,7 @@ class UnreadyFilters(NamedTuple):
     """The filters and the options of a stream that a thread must parse, or for which Redis must be asked.
 
     Attributes:
-        parameters: The filters by their names.
+        parameters: The filters by their names. None of them if they are parsed.
         subscription: The parsed filters. None if a thread must parse them, or Redis must name users before.
         description: As in `ReadyFilters`, and so is ``since``.
         explain: Whether each message says which filters matched.
@@ -68,7 +76,7 @@ class UnreadyFilters(NamedTuple):
         may_warn: As in `ReadyFilters`.
     """
 
-    parameters: dict[str, str]
+    parameters: Mapping[str, str]
     subscription: Subscription | None
     description: str
     since: str | None
@@ -84,24 +92,38 @@ StreamFilters = ReadyFilters | UnreadyFilters
 class KnownFilters(dict[str, StreamFilters]):
     """The filters and options of the latest streams, by the text of their query.
 
-    The oldest are forgotten above :data:`MAX_FILTER_BYTES`.
+    The oldest are forgotten above :data:`MAX_FILTER_BYTES`. ``counted_bytes`` is about what all of them take.
     """
 
     def __init__(self) -> None:
-        self._bytes = 0
+        self.counted_bytes = 0
+        self._sizes = deque[int]()  # in the order of the texts; a filter may grow after it was counted
 
     def remember(self, text: str, filters: StreamFilters) -> None:
         """Remember the filters that a new text asks for. They must depend on nothing but the text."""
         self[text] = filters
-        self._bytes += _memory_of(text, filters)
-        while self._bytes > MAX_FILTER_BYTES:
-            oldest = next(iter(self))
-            self._bytes -= _memory_of(oldest, self.pop(oldest))
+        self._sizes.append(_memory_of(text, filters))
+        self.counted_bytes += self._sizes[-1]
+        while self.counted_bytes > MAX_FILTER_BYTES:
+            del self[next(iter(self))]
+            self.counted_bytes -= self._sizes.popleft()
 
 
 def _memory_of(text: str, filters: StreamFilters) -> int:
-    for_each = BYTES_PER_RULE_BYTE if Rules.name in filters.parameters else BYTES_PER_TEXT_BYTE
-    return FILTER_BYTES + len(text.encode(errors="surrogateescape")) * for_each
+    """Return about how many bytes the filters take, by the sizes of the objects to which they refer."""
+    found: list[object] = [text, filters.description]
+    if filters.subscription is not None:
+        found += filters.subscription.bases
+    size, seen = FILTER_BYTES, set(map(id, found))
+    while found:
+        size += sum(map(sys.getsizeof, found))
+        parts = {
+            id(part): part for part in gc.get_referents(*found)
+            if type(part) in _DATA or type(part).__module__.startswith("filters.")
+        }  # fmt: skip
+        found = [parts[number] for number in parts.keys() - seen]
+        seen |= parts.keys()
+    return size
 
 
 class SubscriptionParser:
@@ -141,10 +163,10 @@ class SubscriptionParser:
         has_saved_rules = SavedRules.name in parameters
         may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.doubts)
         if has_saved_rules or parsed.uses_me or Rules.name in parameters:
-            return UnreadyFilters(parameters, parsed, description, since, explain, impersonal, may_warn)
-        return ReadyFilters(parameters, parsed, description, since, may_warn)
+            return UnreadyFilters(_NO_PARAMETERS, parsed, description, since, explain, impersonal, may_warn)
+        return ReadyFilters(parsed, description, since, may_warn)
 
-    async def parse(self, filters: UnreadyFilters, parameters: dict[str, str], payer: Payer) -> Subscription:
+    async def parse(self, filters: UnreadyFilters, parameters: Mapping[str, str], payer: Payer) -> Subscription:
         """Return the subscription (the parsed filters) for ``parameters``, with the options of ``filters``.
 
         Raises ParameterError for an invalid filter, and Unavailable or RateLimited if too many wait to be parsed.

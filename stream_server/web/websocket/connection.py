@@ -12,6 +12,7 @@ from websockets.frames import CloseCode, Opcode
 
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.disconnect import DisconnectReason
+from stream_server.runtime.event_loop import TurnQueue
 from stream_server.web.limits.processor_time import Payer
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.websocket.frame_reader import FrameFault, FrameReader, Received
@@ -67,9 +68,11 @@ class WebSocketConnection(StreamConnection):
 
     receiver: Receiver
 
-    def __init__(self, transport: asyncio.Transport, *, buffer_bytes: int, compresses: bool, payer: Payer) -> None:
-        """``compresses`` is whether compression was agreed on. For the size see `StreamConnection`."""
-        super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes)
+    def __init__(
+        self, transport: asyncio.Transport, *, buffer_bytes: int, departures: TurnQueue, compresses: bool, payer: Payer
+    ) -> None:
+        """``compresses`` is whether compression was agreed on. For the others see `StreamConnection`."""
+        super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes, departures=departures)
         self.payer = payer
         self._compresses = compresses
         self._has_sent_close = False

@@ -32,7 +32,7 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
 
     The answer 101 and `hello` leave in one write.
     """
-    app, limits, compresses = request.app, request.app[LIMITS], negotiate_deflate(request)
+    app, hub, limits, compresses = request.app, request.app[HUB], request.app[LIMITS], negotiate_deflate(request)
     framing = select_framing(compresses=compresses)
     if CLAIMS in request:
         plan = await planner(request, framing)
@@ -43,8 +43,8 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
         plan, place, first = None, limits.take_unproven(request), b""
     try:
         connection = WebSocketConnection(
-            connection_of(request).require_client(), buffer_bytes=app[HUB].limits.buffer_bytes, compresses=compresses,
-            payer=limits.payer(request),
+            connection_of(request).require_client(), buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures,
+            compresses=compresses, payer=limits.payer(request),
         )  # fmt: skip
         connection.write(encode_head(request, compresses=compresses) + first)
         if plan is not None:

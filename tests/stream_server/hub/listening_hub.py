@@ -52,9 +52,12 @@ class ListeningHub:
         """Start a stream, as the server does after the head of the response."""
         if self.send_buffer_bytes:
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
-        connection = StreamConnection(transport, chunked=True, buffer_bytes=self.world.hub.limits.buffer_bytes)
+        hub = self.world.hub
+        connection = StreamConnection(
+            transport, chunked=True, buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures
+        )
         connection.write = self._measured(transport)  # type: ignore[assignment]  # it is handed bytes only
-        attach_stream(self.world.hub, StreamPlan(self.next_request(), ()), connection, lambda: None)
+        attach_stream(hub, StreamPlan(self.next_request(), ()), connection, lambda: None)
         self.started += 1
         self.transports.append(transport)
         return connection

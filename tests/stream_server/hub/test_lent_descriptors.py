@@ -13,6 +13,7 @@ import uvloop
 
 from stream_server.hub import group
 from stream_server.hub.client import NO_DESCRIPTOR, Client, Outlet
+from stream_server.runtime.event_loop import TurnQueue
 from stream_server.web.streaming.stream_connection import HIGH_WATER_BYTES, LOW_WATER_SHARE, StreamConnection
 from tests.tiers import seeds
 from tests.waiting import PATIENCE, eventually
@@ -48,8 +49,10 @@ class Borrower(Outlet):
         near, far = socket.socketpair()
         near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         far.setblocking(False)
-        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(asyncio.Protocol, near)
-        return cls(transport, kind(transport, chunked=False, buffer_bytes=BUFFER_BYTES), far)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_accepted_socket(asyncio.Protocol, near)
+        departures = TurnQueue(loop, 1.0)
+        return cls(transport, kind(transport, chunked=False, buffer_bytes=BUFFER_BYTES, departures=departures), far)
 
     def hand_over(self) -> None:
         """Make the connection the protocol of its transport, as `Connection.detach` does."""

@@ -306,14 +306,15 @@ class World:
         viewer = None if subscription.viewer_independent else self.viewer(user)
         view = None
         if following is not None and viewer is not None:
-            view = PrivateView(viewer, following=following, following_read_at=self.hub.head)
-            subscription = subscription.with_following(following)
+            own = dict.fromkeys(following)
+            view = PrivateView(viewer, following=own, following_read_at=self.hub.head)
+            subscription = subscription.with_following(own)
         return self._request(user, subscription, position, viewer, view, until)
 
     def open_user_stream(self, user: str, since: Position | None = None) -> tuple[StreamSession, Socket]:
         """Start the stream of the events that concern a user."""
         position, viewer = self.hub.head if since is None else since, self.viewer(user)
-        following, head = set(viewer.following), self.hub.head
+        following, head = dict.fromkeys(viewer.following), self.hub.head
         view = PrivateView(viewer, following=following, following_read_at=head, is_own_stream=True)
         subscription = Subscription([Home(user, following)], [Kinds((*KINDS, *PERSONAL_KINDS))])
         return self._begin(self._request(user, subscription, position, viewer, view))

@@ -18,12 +18,12 @@ import pytest
 from aiohttp import web
 
 from stream_server.hub.catchup.ring import Ring
+from stream_server.runtime.event_loop import TurnQueue
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.http import app_keys, middleware, start_queue
+from stream_server.web.http import app_keys, front_door, middleware
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.usual_request import StreamRoutes, UsualRequest
 from stream_server.web.limits.byte_budget import ByteLimits
 from stream_server.web.limits.connections import NO_ROOM_FOR_REQUEST
@@ -317,7 +317,7 @@ def door_of(connection: Connection) -> FrontDoor:
     return connection._door
 
 
-def start_queue_of(connection: Connection) -> StartQueue:
+def start_queue_of(connection: Connection) -> TurnQueue:
     return door_of(connection)._start_queue
 
 
@@ -442,14 +442,14 @@ async def busy(
     made: tuple[Connection, LooseTransport], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Connection, LooseTransport]:
     """A connection of a server on which each request takes all the time of an iteration of the loop."""
-    seconds = itertools.count(0.0, 2 * start_queue.MAX_ITERATION_SECONDS)
+    seconds = itertools.count(0.0, 2 * front_door.START_SECONDS)
     monkeypatch.setattr(start_queue_of(made[0])._budget, "_clock", lambda: next(seconds))
     return made
 
 
 def spend_iteration(connection: Connection) -> None:
     """Use up the time in which requests may begin, until the test waits for something."""
-    start_queue_of(connection).begin_in_turn(lambda: None)
+    start_queue_of(connection).run_in_turn(lambda: None)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 40])

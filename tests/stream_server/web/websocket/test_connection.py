@@ -10,6 +10,7 @@ import pytest
 from websockets.frames import CloseCode
 
 from stream_server.hub.disconnect import DisconnectReason
+from stream_server.runtime.event_loop import TurnQueue
 from stream_server.web.limits.processor_time import MAX_AHEAD_SECONDS, SLICE_SECONDS, USER_SHARE, Payer, ProcessorTime
 from stream_server.web.websocket.connection import WebSocketConnection
 from stream_server.web.websocket.frames import encode_close
@@ -49,7 +50,9 @@ async def connected(
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_accepted_socket(asyncio.Protocol, ours)
-    connection = WebSocketConnection(transport, buffer_bytes=65_536, compresses=compresses, payer=payer)
+    connection = WebSocketConnection(
+        transport, buffer_bytes=65_536, departures=TurnQueue(loop, 1.0), compresses=compresses, payer=payer
+    )
     connection.receiver = messages = Messages(theirs, clocks)
     transport.set_protocol(connection)
     with theirs:

@@ -1,4 +1,4 @@
-"""Requests begin in their order, for a limited time in each iteration of the event loop."""
+"""Work that many clients bring at once is done in its order, for a limited time in each iteration of the loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from stream_server.web.http.start_queue import MAX_ITERATION_SECONDS, StartQueue
+from stream_server.runtime.event_loop import TurnQueue
+
+MAX_SECONDS = 0.005
 
 
 class Clock:
@@ -37,59 +39,59 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def queue(clock: Clock) -> StartQueue:
+async def queue(clock: Clock) -> TurnQueue:
     """An empty queue."""
-    return StartQueue(asyncio.get_running_loop(), clock)
+    return TurnQueue(asyncio.get_running_loop(), MAX_SECONDS, clock)
 
 
 @pytest.mark.parametrize("each", [1, 3, 10, 200])
 async def test_the_requests_of_an_iteration_depend_on_how_long_they_take(
-    clock: Clock, queue: StartQueue, each: int
+    clock: Clock, queue: TurnQueue, each: int
 ) -> None:
-    seconds = 1.001 * MAX_ITERATION_SECONDS / each
+    seconds = 1.001 * MAX_SECONDS / each
     for number in range(4 * each):
-        queue.begin_in_turn(partial(clock.begin, number, seconds))
+        queue.run_in_turn(partial(clock.begin, number, seconds))
     for iteration in range(1, 5):
         assert (clock.begun, len(queue)) == (list(range(each * iteration)), each * (4 - iteration))
         await asyncio.sleep(0)
 
 
-async def test_a_request_begins_at_once_if_nobody_waits_and_there_is_time(clock: Clock, queue: StartQueue) -> None:
+async def test_a_request_begins_at_once_if_nobody_waits_and_there_is_time(clock: Clock, queue: TurnQueue) -> None:
     for number in range(50):
-        queue.begin_in_turn(partial(clock.begin, number, 0.0))
+        queue.run_in_turn(partial(clock.begin, number, 0.0))
     assert (clock.begun, len(queue)) == (list(range(50)), 0)
-    queue.begin_in_turn(partial(clock.begin, 50, MAX_ITERATION_SECONDS))
+    queue.run_in_turn(partial(clock.begin, 50, MAX_SECONDS))
     await asyncio.sleep(0)
-    queue.begin_in_turn(partial(clock.begin, 51, 0.0))
+    queue.run_in_turn(partial(clock.begin, 51, 0.0))
     assert clock.begun == list(range(52))
 
 
-async def test_nobody_overtakes_those_who_wait(clock: Clock, queue: StartQueue) -> None:
+async def test_nobody_overtakes_those_who_wait(clock: Clock, queue: TurnQueue) -> None:
     """Also a quick request that comes while the iteration has time left goes behind the others."""
-    queue.begin_in_turn(partial(clock.begin, 0, MAX_ITERATION_SECONDS))
+    queue.run_in_turn(partial(clock.begin, 0, MAX_SECONDS))
 
     def begin_and_add() -> None:
         clock.begin(1, 0.0)
-        queue.begin_in_turn(partial(clock.begin, 3, 0.0))
+        queue.run_in_turn(partial(clock.begin, 3, 0.0))
 
-    queue.begin_in_turn(begin_and_add)
-    queue.begin_in_turn(partial(clock.begin, 2, 0.0))
+    queue.run_in_turn(begin_and_add)
+    queue.run_in_turn(partial(clock.begin, 2, 0.0))
     await asyncio.sleep(0)
     assert clock.begun == [0, 1, 2, 3]
 
 
-async def test_an_error_stops_only_its_own_request(clock: Clock, queue: StartQueue) -> None:
+async def test_an_error_stops_only_its_own_request(clock: Clock, queue: TurnQueue) -> None:
     loop, errors = asyncio.get_running_loop(), list[Any]()
     loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
 
     def fail(error: Exception) -> None:
-        clock.begin(-1, MAX_ITERATION_SECONDS)
+        clock.begin(-1, MAX_SECONDS)
         raise error
 
-    begins: list[Callable[[], None]] = [partial(clock.begin, number, MAX_ITERATION_SECONDS) for number in range(3)]
+    begins: list[Callable[[], None]] = [partial(clock.begin, number, MAX_SECONDS) for number in range(3)]
     begins.insert(2, partial(fail, failure := ValueError()))
     for begin in begins:
-        queue.begin_in_turn(begin)
+        queue.run_in_turn(begin)
     for _ in begins:
         await asyncio.sleep(0)
     assert (clock.begun, errors) == ([0, 1, -1, 2], [failure])

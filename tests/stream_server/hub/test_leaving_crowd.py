@@ -1,0 +1,61 @@
+"""Streams that leave at once leave in turn, and the work for one of them does not grow with their number."""
+
+import asyncio
+import sys
+from itertools import count, pairwise
+from types import FrameType
+from typing import Any
+
+from filters.subscription import Subscription
+from filters.subscription_index import SubscriptionIndex
+from filters.track import Track
+from stream_server.hub.hub import LEAVE_SECONDS
+from stream_server.runtime.event_loop import TurnQueue
+from tests.stream_server.hub.world import World
+
+CROWD = 60
+
+
+async def test_a_crowd_leaves_in_several_iterations_and_gets_nothing_more() -> None:
+    world, seconds = World(), count(0.0, LEAVE_SECONDS / 10)  # the clock is asked twice for each stream
+    world.hub.departures = TurnQueue(asyncio.get_running_loop(), LEAVE_SECONDS, lambda: next(seconds))
+    opened = [world.open(user=str(number), track=f"word{number},post") for number in range(CROWD)]
+    written = [socket.writes for _, socket in opened]
+    for session, _ in opened:
+        session.connection_lost()
+    left, iterations = [len(world.hub.registry)], 0
+    assert left[0] > CROWD / 2
+    world.post("post")
+    while len(world.hub.registry):
+        await asyncio.sleep(0)
+        left.append(len(world.hub.registry))
+        iterations += 1
+    assert max(before - after for before, after in pairwise(left)) <= 11
+    assert iterations >= CROWD / 11 - 1
+    assert [socket.writes for _, socket in opened] == written
+    assert (world.hub.counters.slow_demotions, len(world.hub.background_tasks)) == (0, 0)
+    assert world.hub.counters.ended_streams == {"left": CROWD}
+
+
+def calls_of_removals(size: int) -> int:
+    """Return the calls of Python functions in which an index of ``size`` filters loses a hundred of them."""
+    index: SubscriptionIndex[int] = SubscriptionIndex()
+    for number in range(size):
+        index.add(number, Subscription([Track.parse(f"word{number},topic{number % 50} common,everyone")]))
+    calls = 0
+
+    def note(_: FrameType, event: str, __: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(note)
+    try:
+        for number in range(0, size, size // 100):
+            index.remove(number)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_of_a_removal_does_not_grow_with_the_index() -> None:
+    assert calls_of_removals(8000) <= 1.1 * calls_of_removals(1000)
