@@ -99,7 +99,6 @@ MEANINGS = {
         "The archive of old statuses cannot be written. It is tried again in an hour.",
     "job … failed too often and is parked; `stream-server repair` tries it again":
         "A timeline is not complete. Look for the lines about its failed passes.",
-    "…, so nothing can be written: run `stream-server doctor`": "The core's slot of the Redis Cluster is being moved.",
     "the probe of a Redis node failed": "A fault of the server. Report it, with the trace.",
     "…; writes are refused, and this server is not ready":
         "Redis refuses writes, or lacks the replicas of `--write-replicas`.",
@@ -141,7 +140,6 @@ MEANINGS = {
     "repaired … …: …": "The hourly check has found and mended a counter, a timeline or remains of deleted data.",
     "trimming the log failed: …": "The log grows until it works again.",
     "a pass of job … failed (…: …)": "It is tried again. While Redis is away the level is debug.",
-    "Redis Cluster: …": "A fault of the cluster that does not stop writes yet, as `doctor` says it.",
     "the Redis node …:… answers again": "Requests for its keys work again.",
     "the Redis node …:… does not answer; requests for its keys fail": "Of a cluster; timelines or writes get 503.",
     "Redis maxmemory-policy is …: data is lost under memory pressure; set noeviction":

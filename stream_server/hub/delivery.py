@@ -10,6 +10,7 @@ from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
 from stream_server.events.entry import CREATION_KINDS, EncodeEntry, Entry
 from stream_server.events.one_line import encode_json
+from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,
     Deleted,
@@ -17,7 +18,7 @@ from stream_server.hub.visibility.private_view import (
     entry_to_match,
     remove_deleted,
 )
-from stream_server.hub.visibility.viewer import AccountStatus, Viewer
+from stream_server.hub.visibility.viewer import Viewer
 
 View = PrivateView | Viewer | AccountStatus
 """The object that renders entries for a client: its private view, else its user's viewer, else the account status."""

@@ -23,7 +23,8 @@ from stream_server.hub.heartbeats import Heartbeats
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS, HubCounters, HubLimits
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.router import INTERNAL_KIND_SET, VISIBILITY_CHANGE_KINDS, RollbackNotices, Router
-from stream_server.hub.visibility.viewer import AccountStatus, RelationSnapshot
+from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.viewer import RelationSnapshot
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from stream_server.runtime.event_loop import TurnQueue
 

@@ -20,7 +20,7 @@ from stream_server.hub.group import ClientGroup
 from stream_server.hub.limits import HubCounters
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.messages import Gap, rollback_gap
-from stream_server.hub.visibility.viewer import AccountStatus
+from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
 

@@ -135,6 +135,12 @@ async def token_of_a_suspended_user(site: Site) -> str:
     return mint(eve)
 
 
+async def token_of_a_deleted_user(site: Site) -> str:
+    eve = await site.api.user()
+    await site.api.done("DELETE", f"/v1/users/{eve}", token=mint(site.api.admin, "read write admin"))
+    return mint(eve)
+
+
 async def post_of_another(site: Site) -> None:
     site.values["POST"] = (await site.api.post(await site.api.user(), "of another"))["id"]
 
@@ -165,6 +171,7 @@ TOKENS: dict[str, Callable[[Site], Awaitable[str | None]]] = {
     "the token has ended": ended_token,
     "after the log-out": token_of_a_session_that_ended,
     "the user is suspended": token_of_a_suspended_user,
+    "the account is deleted": token_of_a_deleted_user,
 }
 DEEDS: dict[str, Callable[[Site], Awaitable[None]]] = {
     "the post is another user's": post_of_another,

@@ -239,4 +239,4 @@ def test_boxes_index_a_rule_like_a_parameter(registry: Registry) -> None:
     points = [(179.5, -17.0), (-179.0, -17.0), (13.4, 52.5)]
     assert [sorted(index.match(post(point=point))) for point in points] == [["odd", "rule"]] * 3
     assert index.match(post("tea", point=(20.0, 52.5))) == []
-    assert list(map(operator.attrgetter("unindexed_bases"), index._subscriptions.values())) == [[], []]
+    assert not any(map(operator.attrgetter("unindexed_bases"), index._subscriptions.values()))

@@ -26,8 +26,8 @@ from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
 from stream_server.hub.delivery import Delivery, decide
 from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED, Gap, StreamNotice, rollback_gap
+from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import NOTHING_DELETED, Deleted
-from stream_server.hub.visibility.viewer import AccountStatus
 
 logger = logging.getLogger(__name__)
 

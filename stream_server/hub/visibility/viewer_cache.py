@@ -7,8 +7,9 @@ from weakref import WeakValueDictionary
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
+from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.sent_subjects import SentSubjects
-from stream_server.hub.visibility.viewer import AccountStatus, RelationSnapshot, Viewer
+from stream_server.hub.visibility.viewer import RelationSnapshot, Viewer
 
 RELATION_KINDS = frozenset({"follow", "unfollow", "block", "unblock", "mute", "unmute"})
 """Kinds of entries that change a relation between two users."""

@@ -4,7 +4,8 @@ import asyncio
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.visibility.viewer import VIEWER_WEIGHT, AccountStatus
+from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.viewer import VIEWER_WEIGHT
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from tests.stream_server.hub.world import Graph, World, user_json
 from tests.waiting import eventually

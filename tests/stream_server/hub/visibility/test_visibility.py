@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from stream_server.hub.visibility.viewer import AccountStatus
+from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from tests.stream_server.hub.world import Graph, World, user_json
 from tests.waiting import eventually

@@ -10,7 +10,8 @@ import redis
 
 from stream_server.errors import InternalError
 from stream_server.events.position import LOG_START
-from stream_server.hub.visibility.viewer import AccountStatus, Viewer
+from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.viewer import Viewer
 from stream_server.store import keys
 from stream_server.store.social import user_graph
 from stream_server.store.social.user_graph import RELATIONS
