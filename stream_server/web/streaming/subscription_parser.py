@@ -30,6 +30,11 @@ MAX_FILTER_BYTES = 16 * 2**20
 FILTER_BYTES = 350
 """Memory of remembered filters without their text and the filters themselves."""
 
+MAX_TINY_CHARS = 64
+TINY_BYTES, TINY_BYTES_PER_CHAR = 900, 35
+"""Memory of the filters of a short text in ASCII without rules, by its length. To look at their objects would take a
+fifteenth of the opening of a stream."""
+
 _DATA = frozenset({str, tuple, frozenset, dict, list, set, float})
 """Types of the data of filters. What has another type is a part of a filter, or is shared, such as a class."""
 
@@ -111,6 +116,8 @@ class KnownFilters(dict[str, StreamFilters]):
 
 def _memory_of(text: str, filters: StreamFilters) -> int:
     """Return about how many bytes the filters take, by the sizes of the objects to which they refer."""
+    if len(text) <= MAX_TINY_CHARS and isinstance(filters, ReadyFilters) and text.isascii():
+        return TINY_BYTES + TINY_BYTES_PER_CHAR * len(text)
     found: list[object] = [text, filters.description]
     if filters.subscription is not None:
         found += filters.subscription.bases
