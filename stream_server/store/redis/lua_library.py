@@ -65,6 +65,7 @@ class LuaLibrary:
 
     Attributes:
         calls: How each call treats a repeated request, by its name.
+        parameters: The names of the arguments of each call, in their order. More may follow in ARGV.
     """
 
     def __init__(self, texts: Iterable[str], constants: Mapping[str, str]) -> None:
@@ -76,6 +77,7 @@ class LuaLibrary:
         self._constants = dict(constants)
         self._scripts: dict[str, _Function] = {}
         self.calls: dict[str, str] = {}
+        self.parameters: dict[str, tuple[str, ...]] = {}
         for text in texts:
             self._read(_COMMENT.sub("", text))
 
@@ -107,6 +109,7 @@ class LuaLibrary:
                 _add(self._functions, found["name"], _to_function(f"local function {found['name']}{found['rest']}"))
             elif found["call"]:
                 _add(self.calls, found["call"], found["kind"])
+                self.parameters[found["call"]] = tuple(_WORD.findall(found["parameters"]))
                 self._scripts[found["call"]] = _to_function(_script_end(found))
 
     def _put_constants(self, text: str) -> str:

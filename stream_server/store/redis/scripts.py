@@ -64,32 +64,24 @@ _REQUEST_KEY = keys.key_for("request", "")
 REPEATED_REPLY = "repeated"
 """Stands in a script's reply in the place of the appended bytes, if Redis had made the write before."""
 
-RIGHTS_SCRIPTS: Mapping[str, int | None] = {
-    "account_delete": 1,
-    **dict.fromkeys(("ingest_delete_user", "ingest_suspension")),
-    "password_change": 0,
-    "report_decide": None,
-    "scopes_grant": 1,
-    "session_end": 0,
-    "session_refresh": 0,
-    "session_start": 0,
-    "sessions_end_all": 0,
-    "suspension_change": 1,
-    "token_revoke": 0,
-}
-"""The scripts that may take rights from the tokens of a user, with the index of the user's id in their arguments.
+RIGHTS_SCRIPTS = frozenset((
+    "account_delete", "ingest_delete_user", "ingest_suspension", "password_change", "report_decide", "scopes_grant",
+    "session_end", "session_refresh", "session_start", "sessions_end_all", "suspension_change", "token_revoke",
+))  # fmt: skip
+"""The scripts that may take rights from the tokens of a user: of the one whose id is their argument ``uid``.
 
-None: the arguments do not have it.
+Those without such an argument may take them from any user.
 """
 
 ScriptArgument = str | bytes | int
 
 
 class Script(NamedTuple):
-    """The complete text of a Lua script, and its SHA-1, by which EVALSHA calls it."""
+    """The complete text of a Lua script, its SHA-1, by which EVALSHA calls it, and the names of its arguments."""
 
     text: str
     sha1: str
+    parameters: tuple[str, ...]
 
 
 class SizeLimits(NamedTuple):
@@ -219,8 +211,8 @@ class Scripts:
         finally:
             for script_name, _, arguments in writes:
                 if script_name in RIGHTS_SCRIPTS:
-                    uid_at = RIGHTS_SCRIPTS[script_name]
-                    self.on_rights_change(None if uid_at is None else str(arguments[uid_at]))
+                    names = self._scripts[script_name].parameters
+                    self.on_rights_change(str(arguments[names.index("uid")]) if "uid" in names else None)
         replica_count = raw_replies.pop() if self._min_write_replicas else 0
         replies = [raw if isinstance(raw, ResponseError) else self._read_reply(raw) for raw in raw_replies]
         if self._min_write_replicas and any(isinstance(reply, WriteReply) for reply in replies):
@@ -357,7 +349,10 @@ def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, 
 def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
     """Return the script of each call of a library, by its name."""
     texts = {call: library.script(call) for call in library.calls}
-    return {name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest()) for name, text in texts.items()}
+    return {
+        name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest(), library.parameters[name])
+        for name, text in texts.items()
+    }
 
 
 @cache
