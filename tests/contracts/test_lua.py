@@ -12,10 +12,10 @@ import stream_server
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
-from stream_server.store.redis.lua_library import LuaLibrary
+from stream_server.store.redis.lua_library import LuaLibrary, read_library
 from tests.redis_process import RedisProcess
 
-FILES = scripts.read_library()
+FILES = read_library()
 LIBRARY = LuaLibrary(FILES.values(), scripts.lua_constants(scripts.SizeLimits(), ("", "")))
 
 

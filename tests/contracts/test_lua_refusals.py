@@ -6,8 +6,8 @@ import pytest
 from redis.exceptions import ResponseError
 
 from stream_server.errors import InternalError
+from stream_server.store.redis.lua_library import read_library
 from stream_server.store.redis.refusals import BAD_REQUEST_MESSAGES, NOT_YOURS_MESSAGES, TOO_MANY_MESSAGES, to_api_error
-from stream_server.store.redis.scripts import read_library
 
 TEXT = "\n".join(read_library().values())
 

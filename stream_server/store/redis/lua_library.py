@@ -17,6 +17,9 @@ takes from a local variable makes this dearer, so constants stand in the text as
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from hashlib import sha1
+from importlib import resources
 from typing import NamedTuple, TypeVar
 
 Value = TypeVar("Value")
@@ -51,6 +54,14 @@ All its functions share these variables.
 
 _FIRST_ARGUMENT = 3
 """The index in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
+
+
+class Script(NamedTuple):
+    """The complete text of a Lua script, its SHA-1, by which EVALSHA calls it, and the names of its arguments."""
+
+    text: str
+    sha1: str
+    parameters: tuple[str, ...]
 
 
 class _Function(NamedTuple):
@@ -142,3 +153,19 @@ def _add(table: dict[str, Value], name: str, value: Value) -> None:
     if name in table:
         raise ValueError(f"{name} is in the library twice")
     table[name] = value
+
+
+def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
+    """Return the script of each call of a library, by its name."""
+    texts = {call: library.script(call) for call in library.calls}
+    return {
+        name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest(), library.parameters[name])
+        for name, text in texts.items()
+    }
+
+
+@cache
+def read_library() -> Mapping[str, str]:
+    """Return the texts of the files of the Lua library, by file name."""
+    files = resources.files("stream_server.store").joinpath("lua").iterdir()
+    return {file.name: file.read_text("utf-8") for file in files if file.name.endswith(".lua")}

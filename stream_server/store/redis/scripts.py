@@ -8,8 +8,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from hashlib import sha1
-from importlib import resources
 from typing import Any, NamedTuple, Self
 
 from redis.exceptions import NoScriptError, ResponseError
@@ -23,7 +21,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.lua_library import LuaLibrary
+from stream_server.store.redis.lua_library import LuaLibrary, Script, make_scripts, read_library
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import (
     outcome_unknown_error,
@@ -74,14 +72,6 @@ Those without such an argument may take them from any user.
 """
 
 ScriptArgument = str | bytes | int
-
-
-class Script(NamedTuple):
-    """The complete text of a Lua script, its SHA-1, by which EVALSHA calls it, and the names of its arguments."""
-
-    text: str
-    sha1: str
-    parameters: tuple[str, ...]
 
 
 class SizeLimits(NamedTuple):
@@ -151,6 +141,16 @@ class WriteReply(NamedTuple):
         return not self.value.startswith(b"unchanged")
 
 
+class _Replies(NamedTuple):
+    """The replies to calls of scripts, and the number of replicas that have all their writes, 0 if nobody asked.
+
+    An error stands in the place of a reply. It stands in the place of the number if Redis was demoted while it waited.
+    """
+
+    replies: list[Any]
+    replica_count: int | ResponseError
+
+
 class Scripts:
     """Calls the Lua scripts in one Redis.
 
@@ -202,7 +202,7 @@ class Scripts:
             for name, key, arguments in writes
         ]  # fmt: skip
         try:
-            raw_replies = await self._run_twice(commands)
+            raw_replies, replica_count = await self._run_twice(commands)
         except asyncio.CancelledError:  # Redis makes the writes, and nobody reads how many bytes they append
             if (budget := timeout_budget.CURRENT.get()) is not None and budget.is_unread:
                 max_chars = self.size_limits.message_max_chars
@@ -213,7 +213,6 @@ class Scripts:
                 if script_name in RIGHTS_SCRIPTS:
                     names = self._scripts[script_name].parameters
                     self.on_rights_change(str(arguments[names.index("uid")]) if "uid" in names else None)
-        replica_count = raw_replies.pop() if self._min_write_replicas else 0
         replies = [raw if isinstance(raw, ResponseError) else self._read_reply(raw) for raw in raw_replies]
         if self._min_write_replicas and any(isinstance(reply, WriteReply) for reply in replies):
             self._check_replicas(replica_count)
@@ -228,7 +227,7 @@ class Scripts:
         """Call a Lua script once per argument tuple in one round trip; return the replies. Raises the first error."""
         commands = [self.call_command(script_name, key, arguments) for arguments in calls]
         try:
-            replies = await self._run(commands, time.monotonic() + self._redis.remaining_seconds)
+            replies, _ = await self._run(commands, time.monotonic() + self._redis.remaining_seconds)
         except NoReply as lost:
             raise unavailable_error(TimeoutError()) from lost
         for reply in replies:
@@ -246,13 +245,12 @@ class Scripts:
 
     def _check_replicas(self, count: int | ResponseError) -> None:
         """Raise `OutcomeUnknown` if too few replicas have the writes."""
-        # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
         known = 0 if isinstance(count, ResponseError) else count
         if known < self._min_write_replicas:
             confirmed = f"{known} of the {self._min_write_replicas} replicas that must confirm it did so"
             raise outcome_unknown_error(f"the write was made, but {confirmed}, so a failover may lose it")
 
-    async def _run_twice(self, commands: list[Command]) -> list[Any]:
+    async def _run_twice(self, commands: list[Command]) -> "_Replies":
         """Return the replies to commands, which are repeated once if these were lost. Both attempts share one timeout.
 
         Raises `Unavailable` if nothing was sent, and `OutcomeUnknown` if Redis may have run them.
@@ -267,20 +265,20 @@ class Scripts:
             pass
         # The retry is safe: if Redis ran the first attempt, it kept the reply under the idempotency key.
         try:
-            replies = await self._run(commands, start + total_seconds, self._min_write_replicas)
+            repeated = await self._run(commands, start + total_seconds, self._min_write_replicas)
         except (NoReply, Unavailable) as lost:
             raise outcome_unknown_error() from lost
-        for reply in replies:
+        for reply in repeated.replies:
             if isinstance(reply, ResponseError) and isinstance(to_api_error(reply), Unavailable):
                 raise outcome_unknown_error() from reply  # Redis may have run the first attempt
-        return replies
+        return repeated
 
-    async def _run(self, commands: list[Command], deadline: float, min_write_replicas: int = 0) -> list[Any]:
+    async def _run(self, commands: list[Command], deadline: float, min_write_replicas: int = 0) -> "_Replies":
         """Run calls of Lua scripts. If Redis does not know some scripts, load those and repeat the calls that failed.
 
         After a failover Redis knows none. To load one script takes 0.4 ms, once. To load all of them together would
-        take a busy Redis longer than one write may take.
-        With ``min_write_replicas``, one more reply comes last: the number of replicas that have all writes.
+        take a busy Redis longer than one write may take. With ``min_write_replicas``, Redis counts the replicas that
+        have all writes.
         """
         seconds_left = max(0.0, deadline - time.monotonic())
         last: list[Command] = []
@@ -297,9 +295,12 @@ class Scripts:
                 if len(unknown) < len(commands):
                     raise NoReply from error  # Redis ran the other commands
                 raise
-            for i, reply in zip([*unknown, -1] if last else unknown, again, strict=True):
+            if last:
+                replies[-1] = again.pop()
+            for i, reply in zip(unknown, again, strict=True):
                 replies[i] = reply
-        return replies
+        replica_count = replies.pop() if last else 0
+        return _Replies(replies, replica_count)
 
     def _read_reply(self, reply: list[Any] | bytes) -> WriteReply:
         """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``).
@@ -344,22 +345,6 @@ def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, 
     """Return all Lua scripts by name. Each text is complete: it has the key names, limits and functions it uses."""
     pads = bus_signature.lua_pads(bus_key) if bus_key else ("", "")
     return make_scripts(LuaLibrary(read_library().values(), lua_constants(size_limits, pads)))
-
-
-def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
-    """Return the script of each call of a library, by its name."""
-    texts = {call: library.script(call) for call in library.calls}
-    return {
-        name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest(), library.parameters[name])
-        for name, text in texts.items()
-    }
-
-
-@cache
-def read_library() -> Mapping[str, str]:
-    """Return the texts of the files of the Lua library, by file name."""
-    files = resources.files("stream_server.store").joinpath("lua").iterdir()
-    return {file.name: file.read_text("utf-8") for file in files if file.name.endswith(".lua")}
 
 
 def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from stream_server.events.visibility import VisibilityFact
 from stream_server.store.reads import sight
-from stream_server.store.redis.lua_library import LuaLibrary
-from stream_server.store.redis.scripts import lua_constants, make_scripts, read_library
+from stream_server.store.redis.lua_library import LuaLibrary, make_scripts, read_library
+from stream_server.store.redis.scripts import lua_constants
 from stream_server.store.store import Store
 
 

@@ -12,7 +12,7 @@ from stream_server.store import keys
 from stream_server.store.log import retention
 from stream_server.store.log.retention import LogSize, RetentionLimits
 from stream_server.store.redis import scripts
-from stream_server.store.redis.lua_library import LuaLibrary
+from stream_server.store.redis.lua_library import LuaLibrary, read_library
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People, new_key
@@ -35,7 +35,7 @@ function run.past_entry(body, ms, n)
 end
 """
 _LIBRARY = LuaLibrary(
-    [*scripts.read_library().values(), PAST], scripts.lua_constants(scripts.SizeLimits(), ("", ""))
+    [*read_library().values(), PAST], scripts.lua_constants(scripts.SizeLimits(), ("", ""))
 )
 
 
