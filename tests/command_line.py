@@ -1,15 +1,20 @@
 """The command as a person types it: what it prints, and its exit code."""
 
+import atexit
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple
+from unittest.mock import patch
 
 from click.testing import CliRunner
 
@@ -27,10 +32,18 @@ class Outcome(NamedTuple):
     err: str
 
 
+@cache
+def _temporary_folder() -> str:
+    """Return a folder for temporary files, in which no command finds the servers of other tests, or of a developer."""
+    folder = tempfile.mkdtemp(prefix="sst-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def clean_environment(**more: str) -> dict[str, str]:
     """Return this environment without settings of the server, and with ``more``."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
-    return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | more
+    return kept | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200", "TMPDIR": _temporary_folder()} | more
 
 
 def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
@@ -56,9 +69,10 @@ def _text(file: IO[bytes]) -> str:
 def invoke(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
     """Run the command inside this process, which saves a second. For commands that start no server."""
     own = {name: None for name in os.environ if name.startswith("STREAM_SERVER_")}
-    result = CliRunner(env={**own, **(env or {})}).invoke(
-        cli, [str(one) for one in arguments], prog_name="stream-server"
-    )
+    with patch.object(tempfile, "tempdir", _temporary_folder()):
+        result = CliRunner(env={**own, **(env or {})}).invoke(
+            cli, [str(one) for one in arguments], prog_name="stream-server"
+        )
     assert isinstance(result.exception, SystemExit | None), result.exception
     return Outcome(result.exit_code, result.stdout, result.stderr)
 

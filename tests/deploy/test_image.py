@@ -71,7 +71,7 @@ def test_it_says_what_it_is() -> None:
     told: dict[str, Any] = podman.configuration(podman.image())["Config"]
     labels = {name.removeprefix("org.opencontainers.image."): text for name, text in told["Labels"].items()}
     assert {name: labels[name] for name in ("title", "description", "licenses", "version")} == {
-        "title": project["name"], "description": project["description"], "licenses": project["license"],
+        "title": "stream-server", "description": project["description"], "licenses": project["license"],
         "version": podman.VERSION,
     }  # fmt: skip
     assert {"revision", "created"} <= labels.keys()

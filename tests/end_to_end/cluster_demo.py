@@ -96,7 +96,8 @@ def _run(stack: ExitStack, port: int) -> None:
         for name in ("first", "second")
     ]
     for server in servers:
-        watch(stack.enter_context(server).process)
+        watch(server.start().process)
+        stack.callback(server.stop)  # not killed, so it takes the file along by which commands find it
     addresses = [server.address for server in servers]
     address = addresses[0]
     if find_nginx() is None:

@@ -90,6 +90,7 @@ export function kindOf(event: StreamEvent): string {
     case "post": case "delete": case "like": case "unlike": case "comment": case "uncomment": return "status";
     case "follow": case "unfollow": case "request": case "unrequest": case "block": case "unblock": case "mute": case "unmute": return "relation";
     case "user_update": case "protect": case "unprotect": return event.user.login;
+    case "user_delete": return event.user.id;
     case "message": return event.message.talk;
     case "notification": return event.notification.kind;
     case "list_create": case "list_update": case "list_delete": case "list_add": case "list_remove": return event.list.id;
