@@ -119,6 +119,7 @@ async def test_at_once_nobody_sees_anything(world: AccountWorld, raw: Any) -> No
         await store.comments.list_comments(bob, world.other, page), await talks.list_talks(bob, page),
         await store.likes.list_likers(bob, world.other, page), await store.follows.list_followers(bob, bob, page),
         await store.lists.list_members(bob, world.list, page), await store.groups.list_members(bob, world.joined, page),
+        await store.reports.list_reports(page, "decided"),
     ]  # fmt: skip
     traces = (SECRET.encode(), f'"uid":"{ada}"'.encode(), f'"id":"{ada}","login":"ada","name"'.encode())
     assert [n for n, one in enumerate(pages) if any(trace in one.body for trace in traces)] == []
