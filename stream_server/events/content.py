@@ -319,7 +319,13 @@ def _notification_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryCo
 
 
 def _list_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
-    return None if wire.listed is None else _content_by_user(kind, wire.listed.uid)
+    """Build the content of a change to a list. Its only actor is the owner, also if the entry shows a member."""
+    if wire.listed is None:
+        return None
+    owner = wire.listed.uid
+    people = frozenset((owner,) if wire.user is None else (owner, wire.user.id))
+    event = Event(kind, author=owner, user_ids=people, is_sampled=False, is_public=False)
+    return EntryContent(event, frozenset((owner,)))
 
 
 def _group_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:

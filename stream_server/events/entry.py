@@ -41,6 +41,9 @@ PROTECTION_KINDS = frozenset({"protect", "unprotect", "user_delete"})
 """Kinds that say that a user's protection begins or ends, or that the account is deleted. Everybody may see what they
 show: the user's card, or ids."""
 
+CARD_KINDS = frozenset({"request", "unrequest", "block", "unblock", "mute", "unmute", "list_add", "list_remove"})
+"""Kinds that show the card of a user who has not acted. Only named users get them."""
+
 REACTION_KINDS = frozenset({"like", "unlike", "comment", "uncomment"})
 """Kinds of reactions to a status. One between two protected users is addressed to these two."""
 

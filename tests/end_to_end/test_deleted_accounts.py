@@ -98,6 +98,27 @@ async def _check_replays(api: Api, ann: Person, start: str, said: list[str], quo
     assert quoted["original"] is None
 
 
+async def test_a_replay_shows_no_card_of_a_deleted_account_that_others_muted_blocked_or_listed(api: Api) -> None:
+    """They acted, and not the deleted user. Their entries have the user's name and bio."""
+    ann, bob, cyd = await create_people(api, 3)
+    start = await api.head()
+    await bob.request("PATCH", "users/me", name="Secret Name", bio="Secret bio", protected=True)
+    named = str((await ann.request("POST", "lists", name="friends"))["id"])
+    for method in ("PUT", "DELETE"):
+        for path in (f"lists/{named}/members", "users/me/following", "users/me/mutes", "users/me/blocks"):
+            await ann.request(method, f"{path}/{bob.uid}")
+        await ann.request(method, f"users/me/mutes/{cyd.uid}")
+    async with await ann.own_stream(start) as before:
+        await settle(api, before)
+        shown = {event["kind"] for event in before.events if "Secret bio" in str(event)}
+        assert shown >= {"list_add", "list_remove", "request", "unrequest", "mute", "unmute", "block", "unblock"}
+    await delete(api, bob)
+    async with await ann.own_stream(start) as replayed:
+        await settle(api, replayed)
+        assert "Secret" not in str(replayed.events)
+        assert received(replayed) == [("list_create", named), ("mute", cyd.uid), ("unmute", cyd.uid)]
+
+
 async def test_a_restarted_server_still_hides_a_deleted_account(tmp_path: Path) -> None:
     """It knows of the deletion from Redis alone."""
     with restartable(tmp_path) as server:

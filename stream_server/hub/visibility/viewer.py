@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from stream_server.events import visibility
-from stream_server.events.entry import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
+from stream_server.events.entry import CARD_KINDS, CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.account_status import AccountStatus, without_hidden
@@ -152,9 +152,13 @@ class Viewer:
         """Return the entry as this user may see it today, None if it is hidden from this user.
 
         If only the author of the quoted original is hidden, the entry comes without the original. A user gets the own
-        `unfollow` of a protected user and, on the own stream (``own_stream``), the `follow`.
+        `unfollow` of a protected user and, on the own stream (``own_stream``), the `follow`. The card of a user whose
+        account was deleted is never shown.
         """
         if not self._is_in_audience(entry):
+            return None
+        gone = self._account_status.gone
+        if gone and entry.kind in CARD_KINDS and not gone.isdisjoint(entry.event.user_ids):
             return None
         context_facts = self._context_facts(entry, own_stream=own_stream)
         # The end of an account is told also of one that is suspended, as each deleted one is.

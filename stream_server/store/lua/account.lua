@@ -240,8 +240,13 @@ local function sweep_key(name, uids, gone)
 
   local status, comment, message = id_of(KEY.status), id_of(KEY.comment), id_of(KEY.message)
   if status or comment or message then
-    local author = redis.call('HGET', name, 'uid')
-    if not author or not gone[author] then return true, false end
+    local author, original = unpack(redis.call('HMGET', name, 'uid', 'original'))
+    if not author or not gone[author] then
+      -- The original may have been deleted before the account, so that erase_post does not find who quotes it.
+      local is_trace = original and gone[original:match('"uid":"(%d+)"')]
+      if is_trace then redis.call('HDEL', name, 'original') end
+      return true, is_trace
+    end
     if status then return erase_post(status), true end
     local row = comment and find_status(redis.call('HGET', name, 'status'))
     if row then
@@ -296,6 +301,8 @@ function run.job_sweep(id, fence)
     redis.call('ZREM', KEY.asleep, uid)
     redis.call('SREM', KEY.protected, uid)
     redis.call('ZREM', KEY.unswept, uid)
+    -- Others may have undone likes of the user's posts meanwhile, with an entry each. So the log shows the user until now.
+    redis.call('ZADD', KEY.gone, to_text(now_ms()), uid)
   end
   if redis.call('EXISTS', KEY.unswept) == 0 then return {finish_job(job), unpack(uids)} end
   continue_job(job, '', '', '', JOB_LEASE_MS)

@@ -17,9 +17,13 @@ local function earlier_line()
   return kept and not FINGERPRINT:find(',', 1, true) and REPEATED_REPLY .. '\n' .. kept or nil
 end
 
--- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil or false.
+-- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil or false. A deleted user
+-- whom only the site's tokens named has this name until the job `sweep` finds it. The husk has no login.
 local function own_id(op, foreign_id)
-  if op == 'user' then return redis.call('HGET', FOREIGN_USERS, foreign_id) end
+  if op == 'user' then
+    local id = redis.call('HGET', FOREIGN_USERS, foreign_id)
+    return id and redis.call('HEXISTS', KEY.user .. id, 'login') == 1 and id
+  end
   local kept = redis.call('HGET', KEY.ingested, op .. ':' .. foreign_id)
   return kept and kept:match('%d+$')
 end

@@ -94,7 +94,7 @@ class Reports(Noun):
             _report_json(report, row)[:-1]
             + b',"decided_by":%b,"remark":%b,"reported":{"user":%b,"status":%b}}' % (
                 _quoted(row[8]), row[9] or b'""', user.public_json() if user else b"null",
-                _reported_status_json(status, originals),
+                _reported_status_json(status, originals) if user else b"null",  # a job deletes what such a user wrote
             )
             for report, row, user, status in zip(ids, found, people, rows, strict=True)
         ]  # fmt: skip

@@ -92,16 +92,16 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
         token_status = await statuses.ask(token, shared=stream_request is not None)
         if not token_status.user_exists:
             app[SUBJECTS].pop(subject, None)  # another issuer's user may come back with a new account
-            if await app[STORE].sessions.is_gone(token.uid):
-                raise Unauthorized("this account was deleted", code="account_deleted")
-        refuse_invalid_token(token_status)  # only valid ones are known
+        await _refuse_invalid_token(app, token, token_status)  # only valid ones are known
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)
     return claims
 
 
-def refuse_invalid_token(token_status: TokenStatus) -> None:
+async def _refuse_invalid_token(app: web.Application, token: TokenId, token_status: TokenStatus) -> None:
     """Raise Unauthorized if the token was revoked or its user does not exist, Forbidden if the user is suspended."""
+    if not token_status.user_exists and await app[STORE].sessions.is_gone(token.uid):
+        raise Unauthorized("this account was deleted", code="account_deleted")
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
     if token_status.revoked:
@@ -115,7 +115,8 @@ async def check_token_again(request: web.Request) -> None:
     claims = request[CLAIMS]
     if time.time() >= claims.exp:
         raise Unauthorized("the token has expired", code="token_expired")
-    refuse_invalid_token(await request.app[TOKEN_STATUSES].get(token_id(claims)))
+    token = token_id(claims)
+    await _refuse_invalid_token(request.app, token, await request.app[TOKEN_STATUSES].get(token))
 
 
 def _read_relations_meanwhile(request: web.Request, uid: str) -> None:

@@ -119,6 +119,7 @@ async def test_at_once_nobody_sees_anything(world: AccountWorld, raw: Any) -> No
         await store.comments.list_comments(bob, world.other, page), await talks.list_talks(bob, page),
         await store.likes.list_likers(bob, world.other, page), await store.follows.list_followers(bob, bob, page),
         await store.lists.list_members(bob, world.list, page), await store.groups.list_members(bob, world.joined, page),
+        await store.reports.list_reports(page, "decided"),
     ]  # fmt: skip
     traces = (SECRET.encode(), f'"uid":"{ada}"'.encode(), f'"id":"{ada}","login":"ada","name"'.encode())
     assert [n for n, one in enumerate(pages) if any(trace in one.body for trace in traces)] == []
@@ -344,3 +345,34 @@ async def test_the_deletes_of_protected_posts_reach_who_could_read_them(world: A
     await drain(store, raw)
     graph = await store.user_graphs.get_graph(carl)
     assert [other for other, _ in graph.ended] == [world.ada]
+
+
+async def test_the_text_of_an_earlier_deleted_post_goes_from_what_quotes_it(world: AccountWorld, raw: Any) -> None:
+    """Its delete has left the quote as it was. So no set of the user names it, and the sweep must find it."""
+    store = world.store
+    lost = await world.status(world.ada, f"deleted before {SECRET}")
+    quotes = [await world.status(uid, text, origin=lost) for uid, text in ((world.bob, "so"), (world.carl, ""))]
+    await store.statuses.delete(world.ada, lost, new_key())
+    await world.delete()
+    await drain(store, raw)
+    assert [raw.hget(f"{{core}}:status:{quote}", "original") for quote in quotes] == [None, None]
+    assert {_row(name) for name, text in contents(raw) if SECRET in text} == {"log", "report"}
+
+
+async def test_what_is_gone_is_known_as_long_as_an_entry_from_during_the_deletion_shows_it(
+    world: AccountWorld, raw: Any
+) -> None:
+    """Bob likes a post of ada no more before a job has removed it. The entry has the post."""
+    store = world.store
+    await world.delete()
+    entries = len(await logged(store))
+    await store.likes.unlike(world.bob, world.post, new_key())
+    (unlike,) = (await logged(store))[entries:]
+    assert unlike.kind == "unlike"
+    assert SECRET in str(unlike.wire)
+    await drain(store, raw)
+    (at,) = [at for at, fields in raw.xrange("{core}:log") if fields[b"k"] == b"unlike"]
+    raw.xtrim("{core}:log", minid=at, approximate=False)
+    await store.retention.trim(RetentionLimits(3600, 0))
+    assert await store.sessions.is_gone(world.ada)
+    assert world.ada in (await store.user_graphs.get_restricted_accounts()).suspended

@@ -220,6 +220,17 @@ async def test_an_ingest_ends_with_the_rights_of_its_token(
     talk.close()
 
 
+async def test_an_ingest_ends_with_the_account_of_its_token(
+    world: World, app: web.Application, address: tuple[str, int]
+) -> None:
+    site, boss = await world.user("site"), await world.user("boss")
+    talk = await Dialogue.open(address, site)
+    assert (await talk.ask(body_of(ADA)))["line"] == 1
+    await app[app_keys.STORE].accounts.delete(boss, site, IdempotencyKey.generate())
+    assert codes([await talk.ask(body_of(HELLO))]) == [(2, "account_deleted", None)]
+    talk.close()
+
+
 async def test_a_failure_of_the_store_is_the_last_answer(
     world: World, app: web.Application, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

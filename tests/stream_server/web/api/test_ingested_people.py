@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.stream_server.web.api.test_ingest import ADA, codes, ingest, post
-from tests.stream_server.web.world import World
+from tests.stream_server.web.world import PASSWORD, World
 
 IDS = re.compile(r'"(?:id|posted|signup|login|name|foreign_id|uid)":"[^"]*"')
 
@@ -316,3 +316,23 @@ async def test_a_site_deletes_accounts_and_may_begin_them_anew(world: World) -> 
     assert [answer["id"] for answer in second] == [new["id"], made[1]["id"]]
     assert (await ingest(world, site, {"op": "delete_user", "user": "b", "id": "c2"}))[0]["id"] == made[1]["id"]
     assert world.kinds().count("user_delete") == 3
+
+
+async def test_a_deleted_user_whom_only_the_sites_tokens_named_is_unknown_at_once(
+    world: World, subtests: pytest.Subtests
+) -> None:
+    """Nothing of the user has this name, so the sweep forgets it, which has not run yet."""
+    site, zoe, bob = [await world.user(login) for login in ("site", "zoe", "bob")]
+    world.redis.hset("{core}:subjects", mapping={"z": zoe, "b": bob})
+    assert (await world.call("DELETE", "/v1/users/me", zoe, json={"password": PASSWORD})).status == 204
+    for line in (
+        pair("follow", "b", "z"), pair("block", "z", "b"), pair("mute", "b", "z"), pair("unmute", "z", "b"),
+        {"op": "suspend", "user": "z"}, {"op": "reinstate", "user": "z"}, {"op": "delete_user", "user": "z"},
+        post(foreign_id="p", author="z"),
+    ):  # fmt: skip
+        with subtests.test(line=line):
+            (answer,) = await ingest(world, site, line)
+            assert answer["error"]["code"] == "not_found"
+    (new,) = await ingest(world, site, user("z", login="zoe"))
+    assert new["outcome"] == "created"
+    assert new["id"] != zoe
