@@ -42,11 +42,6 @@ class Populated:
         self.uid = self._sign_up(self.login)
         self.made: dict[str, list[str]] = {}
 
-    def return_as_another(self) -> None:
-        """Sign up once more: the operation has deleted the account."""
-        self.login = _fresh()
-        self.uid = self._sign_up(self.login)
-
     def headers(self, sub: str = "") -> dict[str, str]:
         """A new token, because the operation may revoke it, or all that were issued up to now."""
         return {"Authorization": f"Bearer {mint(sub or self.uid, ALL, iat=int(time.time()) + CLOCK_LEAD_SECONDS)}"}
