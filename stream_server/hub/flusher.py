@@ -253,6 +253,9 @@ class Flusher:
                 self._schedule_slice()
             else:
                 calls, self._due = self._due.calls, Wave(0)
+                if not self._gathering.groups:  # those that waited have left, or their frames were in a batch
+                    calls += self._gathering.calls
+                    self._gathering.calls = []
                 if self._state is FlushState.WRITING:
                     self.pause.end_flush(self._flush_seconds)
                     self._flush_seconds = 0.0

@@ -122,9 +122,12 @@ class StreamSession(Client):
     def connection_lost(self) -> None:
         """Leave the hub in turn, after the client or the server closed the connection.
 
-        Thousands may leave at once, and the index of the filters needs some time for each.
+        Thousands may leave at once, and the index of the filters needs some time for each. The task ends now: it would
+        write to a transport that is closed.
         """
         self.lose_socket()
+        if self._task is not None:
+            self._task.cancel()
         self._hub.departures.run_in_turn(self._leave)
 
     def _leave(self) -> None:

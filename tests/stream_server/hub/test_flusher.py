@@ -104,6 +104,19 @@ async def test_a_client_that_joins_a_due_group_gets_no_older_frame(
         await socket.expect_texts("word 1", "word 2")
 
 
+async def test_a_call_after_the_flush_is_made_although_those_who_waited_have_left(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    stream, _ = large_buffer.open(track="news")
+    large_buffer.post("news")
+    made: list[list[int]] = []
+    assert large_buffer.hub.live.flusher.call_after_flush(lambda: made.append([len(one.texts()) for one in sockets]))
+    large_buffer.hub.unregister(stream)
+    await eventually(lambda: made, what="the call")
+    assert made == [[1, 1, 1]]
+
+
 async def test_clients_that_leave_a_due_group_get_its_frames(
     monkeypatch: pytest.MonkeyPatch, large_buffer: World
 ) -> None:

@@ -2,16 +2,22 @@
 
 import asyncio
 import sys
+from dataclasses import replace
 from itertools import count, pairwise
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
+from stream_server.events.position import LOG_START, Position
+from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.hub import LEAVE_SECONDS
 from stream_server.runtime.event_loop import TurnQueue
-from tests.stream_server.hub.world import World
+from tests.stream_server.hub.world import LIMITS, World
+from tests.waiting import eventually
 
 CROWD = 60
 
@@ -34,6 +40,33 @@ async def test_a_crowd_leaves_in_several_iterations_and_gets_nothing_more() -> N
     assert iterations >= CROWD / 11 - 1
     assert [socket.writes for _, socket in opened] == written
     assert (world.hub.counters.slow_demotions, len(world.hub.background_tasks)) == (0, 0)
+    assert world.hub.counters.ended_streams == {"left": CROWD}
+
+
+async def test_a_stream_that_catches_up_writes_nothing_while_its_departure_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would write to a closed transport, which raises an error."""
+    world, answers, seconds = World(replace(LIMITS, ring_bytes=1000)), asyncio.Event(), count(0.0, LEAVE_SECONDS)
+    read_page = world.log.read_page
+
+    async def read_later(after: Position, most: int) -> LogPage:
+        page = await read_page(after, most)
+        await answers.wait()
+        return page
+
+    monkeypatch.setattr(world.log, "read_page", read_later)
+    world.hub.departures = TurnQueue(asyncio.get_running_loop(), LEAVE_SECONDS, lambda: next(seconds))
+    for number in range(20):
+        world.post(f"post {number} {'x' * 200}")
+    opened = [world.open(since=LOG_START, user=str(number), track="post") for number in range(CROWD)]
+    await eventually(lambda: world.log.reads, what="a page that is read")
+    for session, _ in opened:
+        session.connection_lost()
+    assert len(world.hub.registry) > CROWD / 2
+    answers.set()
+    await eventually(lambda: not len(world.hub.registry), what="everybody to be gone")
+    assert [socket.writes for _, socket in opened] == [1] * CROWD  # the hello
     assert world.hub.counters.ended_streams == {"left": CROWD}
 
 
