@@ -270,7 +270,7 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             result.set_result(work())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
             result.set_exception(error)
 
     threading.Thread(target=run, name="daemon work", daemon=True).start()
