@@ -5,6 +5,8 @@ import fcntl
 import json
 import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.command_line import invoke
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.runtime.embedding import read_log, started_redis, write
 from tests.tiers import each_engine
+from tests.waiting import PATIENCE
 
 TRANSACTION = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$4\r\nnope\r\n"
 HALF = b"*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$400\r\nhalf of a value"
@@ -194,6 +197,34 @@ def test_what_a_server_has_written_since_the_cut_stays(tmp_path: Path, monkeypat
     assert (outcome.code, "another Redis has used" in outcome.err) == (1, True), outcome
     assert [copy.read_bytes() for copy in tmp_path.glob("*.from-*")] == [bytes(4096)]
     assert start(tmp_path) == ["a", "b"]
+
+
+CANCELLED_START = """
+import asyncio, pathlib, sys, threading
+from stream_server.runtime import embedded_redis
+
+inside = threading.Event()
+
+def read_forever(*_, **__):
+    inside.set()
+    threading.Event().wait()
+
+async def main():
+    looking = asyncio.create_task(embedded_redis.EmbeddedRedis.checked(pathlib.Path(sys.argv[1])))
+    await asyncio.to_thread(inside.wait)
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
+
+setattr(embedded_redis, sys.argv[2], read_forever)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("reading", ["start_fault", "end_fault"])
+def test_a_start_that_reads_a_long_file_can_be_cancelled(tmp_path: Path, reading: str) -> None:
+    """As a signal does. The process ends although the reading does not."""
+    append(fill(tmp_path, "a"), b"garbage\r\n")
+    subprocess.run([sys.executable, "-c", CANCELLED_START, tmp_path, reading], check=True, timeout=PATIENCE)
 
 
 def test_zeros_behind_a_snapshot_are_cut(tmp_path: Path) -> None:
