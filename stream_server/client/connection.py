@@ -21,7 +21,7 @@ from stream_server.client.errors import (
     refusal_of,
     summary_of,
 )
-from stream_server.client.proxies import unreachable_by_proxy
+from stream_server.client.proxies import unreachable_by_answer
 from stream_server.wire.errors import STATUS_BY_CODE
 from stream_server.wire.messages import EVENT_TYPES, Control, Event
 
@@ -306,8 +306,8 @@ async def connect(
                 page = summary_of(await response.content.read(MAX_PAGE_BYTES))
                 raise Unreachable(f"the answer is no stream but {response.content_type}: {page or 'it has no text'}")
             yield HttpConnection(response, parser)
-    except aiohttp.ClientHttpProxyError as error:
-        raise unreachable_by_proxy(request.url, error) from None
+    except aiohttp.ClientResponseError as error:
+        raise unreachable_by_answer(request.url, error) from None
 
 
 def fits_in_url(parameters: Mapping[str, str]) -> bool:

@@ -5,14 +5,18 @@ that has a token.
 """
 
 from ipaddress import ip_address
+from socket import inet_aton
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from aiohttp import ClientHttpProxyError
+from aiohttp import ClientHttpProxyError, ClientResponseError
 
 from stream_server.client.errors import InvalidAddress, Unreachable
 
 PROXY_SCHEMES = ("http", "https")
+
+NAMES_OF_THIS_MACHINE = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
+"""Those that the files of hosts of usual systems have."""
 
 
 def proxy_for(url: str) -> str | None:
@@ -43,13 +47,16 @@ def proxy_for(url: str) -> str | None:
     return proxy
 
 
-def unreachable_by_proxy(url: str, error: ClientHttpProxyError) -> Unreachable:
-    """Return the failure of a request for which the proxy made no connection, so that nothing was sent.
+def unreachable_by_answer(url: str, error: ClientResponseError) -> Unreachable:
+    """Return the failure of a request whose answer is no HTTP, or for which the proxy made no connection.
 
-    The text of ``error`` has the password of the proxy, so the caller raises the result ``from None``.
+    In the second case nothing was sent. The text of ``error`` has the password of the proxy, so the caller raises the
+    result ``from None``.
     """
-    refusal = f"the HTTP proxy answers {error.status} {error.message}"
-    return Unreachable(f"{url} gave no answer: {refusal}", may_have_happened=False)
+    if isinstance(error, ClientHttpProxyError):
+        refusal = f"the HTTP proxy answers {error.status} {error.message}"
+        return Unreachable(f"{url} gave no answer: {refusal}", may_have_happened=False)
+    return Unreachable(f"{url} gave no answer: {' '.join(error.message.split())}")
 
 
 def _port_of(scheme: str) -> int:
@@ -58,11 +65,12 @@ def _port_of(scheme: str) -> int:
 
 def _is_this_machine(host: str) -> bool:
     """Whether the host is a name or an address of this machine, or stands for all its addresses."""
-    if host == "localhost" or host.endswith(".localhost"):
+    host = host.removesuffix(".")  # which only says that no domain is added
+    if host in NAMES_OF_THIS_MACHINE or host.endswith(".localhost"):
         return True
     try:
-        address = ip_address(host)
-    except ValueError:
+        address = ip_address(host if ":" in host else inet_aton(host))  # which also reads 127.1 and 0x7f000001
+    except (ValueError, OSError):
         return False
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified

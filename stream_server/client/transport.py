@@ -29,7 +29,7 @@ from stream_server.client.errors import (
     parse_refusal,
     summary_of,
 )
-from stream_server.client.proxies import proxy_for, unreachable_by_proxy
+from stream_server.client.proxies import proxy_for, unreachable_by_answer
 from stream_server.client.tokens import FixedToken
 
 SERVER_DELAY_JITTER = 0.25
@@ -217,8 +217,8 @@ class Transport:
                 allow_redirects=False, timeout=timeout,
             ) as response:  # fmt: skip
                 answer = await read_answer(response)
-        except aiohttp.ClientHttpProxyError as error:
-            raise unreachable_by_proxy(self.url, error) from None
+        except aiohttp.ClientResponseError as error:
+            raise unreachable_by_answer(self.url, error) from None
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
             raise Unreachable(_no_answer(self.url, error), may_have_happened=False) from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

@@ -94,7 +94,8 @@ def _cut(damage: Damage, copy: Path) -> None:
 def _prove(folder: Path, damage: Damage, copy: Path) -> None:
     """Start the Redis of a server's data folder once, which loads all. If it does not, undo the cut.
 
-    A folder of another Redis is left to that one, which may be older.
+    A folder of another Redis is left to that one, which may be older. The cut also stays if a server has started on the
+    folder meanwhile: what it has written stands there now.
     """
 
     async def start_once() -> None:
@@ -105,7 +106,11 @@ def _prove(folder: Path, damage: Damage, copy: Path) -> None:
     try:
         asyncio.run(start_once())
     except EmbeddedRedisError:
-        append_only_file.undo_cut(damage, copy)
+        with _locked(folder):
+            if not damage.part.exists() or damage.part.stat().st_size != damage.keeps:
+                stays = f"another Redis has used {folder} meanwhile, so the cut stays: what was cut off is in {copy}"
+                raise CommandFailure(stays) from None
+            append_only_file.undo_cut(damage, copy)
         raise
 
 

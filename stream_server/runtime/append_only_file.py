@@ -101,22 +101,27 @@ def list_parts(folder: Path) -> list[Path]:
 def cut(damage: Damage, copy: Path) -> None:
     """Write the damaged end into the new file ``copy``, and cut it off. Both are on the disk when this returns.
 
-    Raises OSError, and FileExistsError if ``copy`` is there.
+    Raises OSError, and FileExistsError if ``copy`` is there. No copy stays if it cannot be written, as on a full disk.
     """
-    with damage.part.open("r+b") as part, copy.open("xb") as kept:
-        copy.chmod(0o600)
-        part.seek(damage.keeps)
-        while piece := part.read(1 << 20):
-            kept.write(piece)
-        kept.flush()
-        os.fsync(kept.fileno())
-        _sync_folder(copy.parent)
+    with damage.part.open("r+b") as part:
+        descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as kept:
+                part.seek(damage.keeps)
+                while piece := part.read(1 << 20):
+                    kept.write(piece)
+                kept.flush()
+                os.fsync(descriptor)
+            _sync_folder(copy.parent)
+        except OSError:
+            copy.unlink()
+            raise
         part.truncate(damage.keeps)
         os.fsync(part.fileno())
 
 
 def undo_cut(damage: Damage, copy: Path) -> None:
-    """Append to the part what :func:`cut` has cut off, and remove the copy."""
+    """Append to the part what :func:`cut` has cut off, and remove the copy. The caller holds the lock of the folder."""
     with damage.part.open("r+b") as part:
         part.truncate(damage.keeps)
         part.seek(damage.keeps)

@@ -32,6 +32,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -43,6 +44,7 @@ from redis.backoff import NoBackoff
 
 from stream_server.config.data_folder import make_private
 from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
+from stream_server.runtime.event_loop import in_daemon_thread
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.redis_folder import (
     LOCK_FILE,
@@ -199,7 +201,7 @@ class EmbeddedRedis:
             return
         if (self.folder / LOCK_FILE).exists():
             await self._take(os.O_RDWR)
-        fault = start_fault(self.folder, self.engine)
+        fault = await in_daemon_thread(partial(start_fault, self.folder, self.engine))
         if not fault and has_data(self.folder):
             try:
                 fault = await self._look(is_torn=False)
@@ -213,7 +215,7 @@ class EmbeddedRedis:
         try:
             return await self._look(is_torn=True)
         except EmbeddedRedisError:
-            if fault := await asyncio.to_thread(end_fault, self.folder, reads_all=True):
+            if fault := await in_daemon_thread(partial(end_fault, self.folder, reads_all=True)):
                 return fault
             raise
 
@@ -250,7 +252,7 @@ class EmbeddedRedis:
         try:
             yield
         except OSError as error:
-            reason = f"{error.strerror}: {error.filename or self.binary}"
+            reason = f"{error.strerror}: {error.filename2 or error.filename or self.binary}"
             raise EmbeddedRedisError(f"{self.binary.name} was not started: {reason}") from None
 
     async def _take(self, flags: int) -> None:

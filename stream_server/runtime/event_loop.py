@@ -14,10 +14,11 @@ import asyncio
 import logging
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from stream_server.errors import RateLimited, Unavailable
@@ -255,6 +256,25 @@ class WorkThread:
             if not turn.done():  # else its request was cancelled
                 self._is_working = True
                 turn.set_result(None)
+
+
+async def in_daemon_thread(work: Callable[[], T]) -> T:
+    """Return the result of ``work``, which reads for seconds or minutes, and changes nothing.
+
+    If the process ends before that, the thread ends with it. The end of a process waits for all other threads, so that
+    a signal would have no effect until the work is done.
+    """
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except Exception as error:  # noqa: BLE001 - whoever waits for the result gets it
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="daemon work", daemon=True).start()
+    return await asyncio.wrap_future(result)
 
 
 def _lower_priority() -> None:

@@ -50,11 +50,11 @@ def start_fault(folder: Path, engine: Engine) -> str:
 def end_fault(folder: Path, *, reads_all: bool = False) -> str:
     """Return why Redis cannot load its append-only file in ``folder``, with the way out. Empty if it can.
 
-    Redis itself drops a command that is only cut. ``reads_all`` also finds a damage in the middle. Raises OSError if
-    the file cannot be read.
+    Redis itself drops a command that is only cut. ``reads_all`` also finds a damage in the middle, and a cut command:
+    Redis keeps that if another part follows, even an empty one. Raises OSError if the file cannot be read.
     """
     damage = find_damage(folder, reads_all=reads_all)
-    if damage is None or damage.is_cut:
+    if damage is None or (damage.is_cut and not reads_all):
         return ""
     way_out = "restore a backup" if damage.later else f"`stream-server mend --data-dir {folder}` cuts them off"
     return f"{damage.describe()}: {way_out} (docs/operations.md, After a power cut)"
@@ -81,10 +81,10 @@ def make_view(folder: Path, view: Path, *, is_torn: bool) -> None:
         else:
             place.symlink_to(path)
     if manifest.exists() and not is_torn:
-        listed = manifest.read_text()
-        number = max(map(int, re.findall(r" seq (\d+) type i", listed)), default=0) + 1
+        listed = manifest.read_bytes()  # after a power cut these need not be text
+        number = max(map(int, re.findall(rb" seq (\d+) type i", listed)), default=0) + 1
         last = f"{SINGLE_FILE}.{number}.incr.aof"
-        manifest.write_text(f"{listed}file {last} seq {number} type i\n")
+        manifest.write_bytes(listed + f"file {last} seq {number} type i\n".encode())
         (manifest.parent / last).touch()
 
 

@@ -99,6 +99,12 @@ def damaged(folder: Path) -> None:
         part.write(b"no command\r\n" + command("SET", "last", "word"))
 
 
+def with_garbage_in_its_list(folder: Path) -> None:
+    """As after a power cut: bytes that are no text."""
+    with (folder / "appendonlydir" / "appendonly.aof.manifest").open("ab") as listed:
+        listed.write(b"\xff\xfe\x93\n")
+
+
 def without_its_list(folder: Path) -> None:
     (folder / "appendonlydir" / "appendonly.aof.manifest").unlink()
     folder.chmod(0o755)
@@ -115,6 +121,7 @@ FAULTS: dict[Callable[[Path], None], str] = {
     of_a_later_engine: "was written by Valkey 99.0.0",
     of_a_later_engine_without_a_record: "RDB format version",
     damaged: "is damaged in the middle",
+    with_garbage_in_its_list: "AOF manifest",
     without_its_list: "would start empty",
 }
 """What is wrong with a folder, and what the server says of it."""

@@ -13,22 +13,25 @@ local function read_mark(found)
   return tonumber(found[2]), tonumber(found[1])
 end
 
--- The mark of the last entry before the log, for a log that an earlier version has begun. The sizes of its entries are
--- guessed by some of each tenth of its time. Reply: the number and the size of the mark.
+-- Makes marks for a log that an earlier version has begun: one before each tenth of its time, by some entries there. Those
+-- until the next tenth are taken as equally large. Reply: the number and the size of the mark of the last entry before
+-- the log.
 local function mark_floor(floor, newest, total)
   local number, size = read_mark(redis.call('ZRANGE', KEY.sizes, 0, 0, 'WITHSCORES'))
   number, size = number or newest, size or total
   local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^%d+')
   local step = (redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1][1]:match('^%d+') - first) / 10
-  local count, weight = 0, 0
-  for tenth = 0, 9 do
-    for _, row in ipairs(redis.call('XRANGE', KEY.log, to_text(first + tenth * step), '+', 'COUNT', 10)) do
-      count, weight = count + 1, weight + #row[1] + 1
+  local above = number + 1
+  for tenth = 9, 0, -1 do
+    local rows, weight = redis.call('XRANGE', KEY.log, to_text(first + tenth * step), '+', 'COUNT', 10), 0
+    for _, row in ipairs(rows) do
+      weight = weight + #row[1] + 1
       for at = 2, #row[2], 2 do weight = weight + #row[2][at] end
     end
+    local begin = tenth == 0 and floor + 1 or math.min(tonumber(rows[1][2][2]) or above, above)
+    size, above = math.floor(size - (above - begin) * weight / #rows), begin
+    redis.pcall('ZADD', KEY.sizes, to_text(begin - 1), to_text(size)) -- a full Redis refuses it
   end
-  size = math.floor(size - (number - floor) * weight / count)
-  redis.pcall('ZADD', KEY.sizes, to_text(floor), to_text(size)) -- a full Redis refuses it
   return floor, size
 end
 

@@ -31,6 +31,7 @@ from tests.command_line import COMMAND, clean_environment, run
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server, environment
 from tests.http_proxy import HttpProxy
+from tests.listening import stop_listening
 from tests.stream_server.security.test_key_set import KeyServer, signed
 from tests.stream_server.tokens import config
 from tests.tls import Authority, TlsProxy
@@ -103,6 +104,14 @@ CASES: list[tuple[dict[str, str], str, str | None]] = [
     ({"http_proxy": "http://p:1"}, "http://localhost", None),
     ({"http_proxy": "http://p:1"}, "http://LocalHost:8000", None),
     ({"http_proxy": "http://p:1"}, "http://a.localhost", None),
+    ({"http_proxy": "http://p:1"}, "http://localhost.:8000", None),
+    ({"http_proxy": "http://p:1"}, "http://127.0.0.1.:8000", None),
+    ({"http_proxy": "http://p:1"}, "http://127.1:8000", None),
+    ({"http_proxy": "http://p:1"}, "http://0x7f000001:8000", None),
+    ({"http_proxy": "http://p:1"}, "http://0:8000", None),
+    ({"http_proxy": "http://p:1"}, "http://ip6-localhost:8000", None),
+    ({"http_proxy": "http://p:1"}, "http://[::2]:8000", "http://p:1"),
+    ({"http_proxy": "http://p:1"}, "http://10.1", "http://p:1"),
     ({"http_proxy": "http://p:1"}, "http://10.0.0.1", "http://p:1"),
     ({"ALL_PROXY": "socks5://p:1"}, "http://server.test", None),
     ({"http_proxy": ""}, "http://server.test", None),
@@ -172,6 +181,32 @@ async def test_a_proxy_that_refuses_is_said_without_its_password(
     for raised in (refused, lost, dead):
         assert "hunter22" not in repr(raised.value) + "".join(traceback.format_exception(raised.value))
         assert not isinstance(raised.value, OutcomeUnknown)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("framing", ["sse", "ndjson", "websocket"])
+async def test_an_answer_that_is_no_http_is_said_without_the_password(
+    set_proxy: Setter, scheme: str, framing: Framing
+) -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"\0garbage\r\n\r\n")
+        writer.close()
+
+    proxy = await asyncio.start_server(answer, "127.0.0.1", 0)
+    set_proxy(**{f"{scheme}_proxy": f"http://ada:hunter22@127.0.0.1:{proxy.sockets[0].getsockname()[1]}"})
+    async with Client(f"{scheme}://server.test", "token", attempts=1, backoff=SWIFT) as client:
+        with pytest.raises(Unreachable, match=f"{scheme}://server.test.* gave no answer: Bad status line") as call:
+            await client.request("GET", "/v1/rules")
+        with pytest.raises(Unreachable, match="cannot be reached") as stream:
+            async with client.stream(framing=framing, firehose=True) as events:
+                await anext(aiter(events))
+    await stop_listening(proxy)
+    assert "hunter22" not in "".join(map(text_of, (call.value, stream.value)))
+
+
+def text_of(error: BaseException) -> str:
+    """Return what a log would have of the error."""
+    return "".join(traceback.format_exception(error))
 
 
 async def test_a_password_file_of_the_user_is_no_business_of_the_client(

@@ -3,17 +3,23 @@
 import asyncio
 import fcntl
 import json
+import resource
 import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from stream_server.runtime.append_only_file import find_damage, list_parts
+from stream_server.runtime.append_only_file import MANIFEST, find_damage, list_parts
 from stream_server.runtime.embedded_redis import EmbeddedRedis, EmbeddedRedisError, find_redis_binary
 from tests.command_line import invoke
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.runtime.embedding import read_log, started_redis, write
 from tests.tiers import each_engine
+from tests.waiting import PATIENCE
 
 TRANSACTION = b"*1\r\n$5\r\nMULTI\r\n*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$4\r\nnope\r\n"
 HALF = b"*3\r\n$5\r\nRPUSH\r\n$3\r\nlog\r\n$400\r\nhalf of a value"
@@ -61,6 +67,17 @@ def append(part: Path, end: bytes) -> int:
     with part.open("ab") as file:
         file.write(end)
     return size
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """Let no file grow above ``size``: writes fail as on a full disk."""
+    kept = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, kept[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, kept)
 
 
 @pytest.mark.parametrize("engine", each_engine())
@@ -126,6 +143,88 @@ def test_a_damaged_part_before_another_with_commands_is_no_end(tmp_path: Path) -
     later.write_bytes(b"")
     assert invoke("mend", "--data-dir", tmp_path, "--yes").code == 0
     assert start(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("end", CUT_ENDS)
+def test_a_cut_command_before_an_empty_part_is_told_and_mended(tmp_path: Path, end: str) -> None:
+    """Redis drops it only at the end of the last part."""
+    part = fill(tmp_path, "a")
+    append(part, CUT_ENDS[end])
+    later = part.with_name(part.name.replace(".incr.", "1.incr."))
+    with (part.parent / MANIFEST).open("a") as manifest:
+        manifest.write(f"file {later.name} seq {later.name.split('.')[2]} type i\n")
+    later.touch()
+    with pytest.raises(EmbeddedRedisError, match=f"`stream-server mend --data-dir {tmp_path}` cuts them off"):
+        start(tmp_path)
+    assert invoke("mend", "--data-dir", tmp_path, "--yes").code == 0
+    assert start(tmp_path) == ["a"]
+
+
+def test_no_room_for_a_copy_names_the_full_disk_and_mend(tmp_path: Path) -> None:
+    """A start copies a part whose end is cut. The command needs room for the end alone."""
+    part = fill(tmp_path, "a", "x" * 2_000_000)
+    append(part, HALF)
+    with files_up_to(1_000_000), pytest.raises(EmbeddedRedisError, match="`stream-server mend --data-dir"):
+        start(tmp_path)
+    assert invoke("mend", "--data-dir", tmp_path, "--yes").code == 0
+    assert start(tmp_path) == ["a", "x" * 2_000_000]
+
+
+def test_a_full_disk_leaves_the_end_and_no_copy(tmp_path: Path) -> None:
+    part = fill(tmp_path, "a")
+    append(part, bytes(3_000_000))
+    before = part.read_bytes()
+    with files_up_to(1_000_000):
+        outcome = invoke("mend", "--data-dir", tmp_path, "--yes")
+    assert (outcome.code, "File too large" in outcome.err) == (1, True)
+    assert part.read_bytes() == before
+    assert not list(tmp_path.glob("*.from-*"))
+
+
+def test_what_a_server_has_written_since_the_cut_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service manager has started the server again before the command could start its Redis."""
+    part = fill(tmp_path, "a")
+    append(part, bytes(4096))
+
+    async def too_late(folder: Path) -> EmbeddedRedis:
+        monkeypatch.undo()
+        async with started_redis(folder) as embedded:
+            write(embedded.url, "b")
+        raise EmbeddedRedisError("the data folder is in use")
+
+    monkeypatch.setattr(EmbeddedRedis, "start", too_late)
+    outcome = invoke("mend", "--data-dir", tmp_path, "--yes")
+    assert (outcome.code, "another Redis has used" in outcome.err) == (1, True), outcome
+    assert [copy.read_bytes() for copy in tmp_path.glob("*.from-*")] == [bytes(4096)]
+    assert start(tmp_path) == ["a", "b"]
+
+
+CANCELLED_START = """
+import asyncio, pathlib, sys, threading
+from stream_server.runtime import embedded_redis
+
+inside = threading.Event()
+
+def read_forever(*_, **__):
+    inside.set()
+    threading.Event().wait()
+
+async def main():
+    looking = asyncio.create_task(embedded_redis.EmbeddedRedis.checked(pathlib.Path(sys.argv[1])))
+    await asyncio.to_thread(inside.wait)
+    looking.cancel()
+    await asyncio.gather(looking, return_exceptions=True)
+
+setattr(embedded_redis, sys.argv[2], read_forever)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("reading", ["start_fault", "end_fault"])
+def test_a_start_that_reads_a_long_file_can_be_cancelled(tmp_path: Path, reading: str) -> None:
+    """As a signal does. The process ends although the reading does not."""
+    append(fill(tmp_path, "a"), b"garbage\r\n")
+    subprocess.run([sys.executable, "-c", CANCELLED_START, tmp_path, reading], check=True, timeout=PATIENCE)
 
 
 def test_zeros_behind_a_snapshot_are_cut(tmp_path: Path) -> None:

@@ -248,6 +248,17 @@ async def test_entries_of_another_version_between_ours_count_about_as_many_bytes
     assert len(past.left()) == found.entries
 
 
+@pytest.mark.parametrize("earlier", [False, True])
+async def test_a_log_of_bursts_is_guessed_by_its_numbers(store: Store, past: Past, *, earlier: bool) -> None:
+    """A long log of version 1.0 is mostly one busy hour. What follows hours later, by either version, is small."""
+    past.write(3000, hours=40, sizes=(3000,), earlier=True)
+    past.write(2000, hours=1, sizes=(100,), earlier=earlier)
+    found = await store.retention.trim(UNBOUND)
+    assert found.bytes == pytest.approx(past.bytes(), rel=0.15)
+    found = await store.retention.trim(RetentionLimits(0, 3_000_000))
+    assert past.bytes() == pytest.approx(3_000_000, rel=0.15)
+
+
 async def test_marks_of_trimmed_entries_leave(store: Store, past: Past) -> None:
     """A mark for 64 KiB of entries, or for each larger entry. The last one before the log stays."""
     past.write(5000, hours=1)
