@@ -315,7 +315,7 @@ async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
 async def _announce_address(
     config: Config, *, is_temporary: bool, with_demo: bool, print_text: PrintText
 ) -> None:
-    """Print the URL and the filters when the server accepts connections, then run the demo if ``with_demo``.
+    """Print the URLs and the filters when the server accepts connections, then run the demo if ``with_demo``.
 
     With ``is_temporary``, say that the data are deleted at the end.
     The coroutine never returns, because a server process stops when one of its services ends.
@@ -324,7 +324,8 @@ async def _announce_address(
     await _wait_until_accepting(config.host, config.port)
     # One write: a terminal that is closed between two writes would end the server with an error.
     fate = f"\n{DATA_ARE_TEMPORARY}" if is_temporary else ""
-    print_text(f"stream-server listening on {address}\nfilters: {installed_registry().summary()}{fate}")
+    filters = f"filters: {installed_registry().summary()}; documentation: {address}/docs"
+    print_text(f"stream-server listening on {address}\n{filters}{fate}")
     if with_demo:
         await walkthrough.run_demo(config, address, print_text)
     await asyncio.Event().wait()

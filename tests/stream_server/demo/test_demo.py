@@ -95,7 +95,10 @@ async def test_the_printed_password_logs_in(shown: Running) -> None:
 def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) -> None:
     lines = shown.out.splitlines()
     assert re.fullmatch(r"stream-server listening on http://127\.0\.0\.1:\d+", lines[0])
-    assert re.fullmatch(rf"Open this in a browser: {lines[0].split()[-1]}/#code=[\w-]{{43}}", lines[4])
+    address = lines[0].split()[-1]
+    assert lines[1].startswith("filters: ")
+    assert lines[1].endswith(f"; documentation: {address}/docs")
+    assert re.fullmatch(rf"Open this in a browser: {address}/#code=[\w-]{{43}}", lines[4])
     assert lines[2] == "The data are deleted when the server stops. To keep them, start it with --data-dir ./data"
     assert len(lines) <= 25
     assert "\x1b" not in shown.out
