@@ -269,7 +269,8 @@ def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
     ]
     setup = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
     commands = [f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines]
-    tail = f"{f'{program_name()} tail --user {world.login} --track coffee':<52} # in colours, needs no token"
+    # A comment behind this command would be arguments in an interactive zsh. `see` ignores them, and this does not.
+    tail = f"{program_name()} tail --user {world.login} --track coffee"
     return _render_guide(world.login, [*setup, *commands, _post_command(base_url), tail])
 
 

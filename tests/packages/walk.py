@@ -69,7 +69,7 @@ def walk(
         token = json.loads(fetched(f"{address}/v1/sessions", json.dumps({"code": code}).encode()))["token"]
         heard = machine.done(client / "python", "-I", "-c", LISTEN, address, token, WORD)
         seconds = time.monotonic() - begun
-        filters = re.findall(r"^filters: (.+)$", server.out, re.MULTILINE)[0].split(", ")
+        filters = re.findall(r"^filters: (.+); documentation: ", server.out, re.MULTILINE)[0].split(", ")
         tailed = _tail(machine, programs / "stream-server", address, token) if programs else {}
         return Walk(filters, _pages(address), heard, tailed, seconds)
 
