@@ -79,3 +79,15 @@ def write_private(file: Path, content: bytes) -> None:
     partial.touch(mode=0o600)
     partial.write_bytes(content)
     partial.replace(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Write the names in the folder to the disk. Without this, a power cut may take away a new file.
+
+    Raises OSError if the folder cannot be opened, or is on a disk with a fault.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from stream_server.config.data_folder import sync_folder
+
 PARTS_FOLDER = "appendonlydir"
 """Folder of the append-only file: a manifest and the parts that it lists."""
 
@@ -112,7 +114,7 @@ def cut(damage: Damage, copy: Path) -> None:
                     kept.write(piece)
                 kept.flush()
                 os.fsync(descriptor)
-            _sync_folder(copy.parent)
+            sync_folder(copy.parent)
         except OSError:
             copy.unlink()
             raise
@@ -129,14 +131,6 @@ def undo_cut(damage: Damage, copy: Path) -> None:
         part.flush()
         os.fsync(part.fileno())
     copy.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

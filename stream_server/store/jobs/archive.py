@@ -9,6 +9,8 @@ import os
 import secrets
 from pathlib import Path
 
+from stream_server.config.data_folder import sync_folder
+
 
 class ArchiveFailure(Exception):
     """The archive could not be written. The message is one sentence for an operator."""
@@ -41,16 +43,7 @@ class StatusArchive:
                 partial.rename(self.folder / f"{name}.ndjson.gz")
             finally:
                 partial.unlink(missing_ok=True)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             message = f"the archive of statuses in {self.folder} cannot be written: {error.strerror or error}"
             raise ArchiveFailure(message) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Write the names in the folder to the disk. Without this, a power cut may take away a new file."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
