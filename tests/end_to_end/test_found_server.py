@@ -105,7 +105,7 @@ def test_a_server_with_a_redis_of_its_own(machine: Machine) -> None:
 
 def test_the_demo(machine: Machine) -> None:
     demo = machine.serve("--demo", until="see talks")
-    demo.until(lambda: "stream-server tail --user ada --track coffee " in demo.out)
+    demo.until(lambda: "stream-server tail --user ada --track coffee\n" in demo.out)
     with running(*COMMAND, "tail", "--user", "ada", *STREAM, folder=machine.folder / "tail", env=machine.env) as tail:
         tail.until(lambda: tail.out.count('"kind":"post"') > 10)
     assert demo.interrupt() == 0
