@@ -52,7 +52,7 @@ class NodeRow(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What one node says about a range of slots: which shard serves them.
+    """The word of one node about a range of slots: it names the shard that serves them.
 
     ``epoch`` (config epoch) and ``node_id`` are those of the primary. ``is_failing_over`` says that the primary has
     failed and that a replica may take its place.

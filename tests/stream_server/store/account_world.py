@@ -138,7 +138,8 @@ class AccountWorld:
     async def _rest(self) -> None:
         store = self.store
         added = await store.rules.add(self.ada, [(f"from:ada {SECRET}", ""), (SECRET, "")], new_key())
-        await store.rules.remove(self.ada, [added[0].saved.id], new_key())  # type: ignore[union-attr]
+        assert added[0].saved is not None
+        await store.rules.remove(self.ada, [added[0].saved.id], new_key())
         await store.sessions.start(self.ada, "session", RefreshSecrets("a" * 64, "b" * 64), 3600, "agent", new_key())
         await store.reports.create(self.ada, "spam", self.carl, None, SECRET, new_key())
         report, _ = await store.reports.create(self.carl, "spam", None, self.post, "", new_key())

@@ -10,6 +10,7 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.jobs import repair
+from stream_server.store.jobs.queue import PassOutcome
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
@@ -264,8 +265,8 @@ async def test_no_pass_takes_longer_for_a_larger_account(store: Store, people: P
         working = job_workers(store)
         while make_due(raw):
             (job,) = await store.job_queue.claim(1)
-            outcome: object = None
-            while outcome is None or outcome.value == "more":  # type: ignore[attr-defined]
+            outcome = PassOutcome.MORE
+            while outcome is PassOutcome.MORE:
                 begun = _commands(raw)
                 outcome = await store.job_runner.run_pass(job)
                 costs.append(_commands(raw) - begun)
