@@ -79,11 +79,21 @@ class ChildProcesses:
         return child
 
     async def stop(self, grace_seconds: float) -> None:
-        """End the processes with SIGTERM, or with SIGKILL after ``grace_seconds``. A second call does nothing."""
-        while self._running:
-            await _end(self._running.pop(), grace_seconds)
-        self._watcher.kill()  # before its pipe closes, so that it sends no signal to another process with an old id
-        self._watcher.communicate()
+        """End the processes with SIGTERM, or with SIGKILL after ``grace_seconds``. A second call does nothing.
+
+        A call that is cancelled kills them and waits for their ends, which blocks the event loop for a moment.
+        """
+        try:
+            while self._running:
+                await _end(self._running[-1], grace_seconds)
+                self._running.pop()
+        finally:
+            while self._running:  # this was cancelled
+                child = self._running.pop()
+                child.process.kill()
+                child.process.wait()
+            self._watcher.kill()  # before its pipe closes, so that it sends no signal to another process with an old id
+            self._watcher.communicate()
 
 
 async def _end(child: ChildProcess, grace_seconds: float) -> None:

@@ -273,7 +273,7 @@ async def test_a_column_that_closes_while_its_socket_opens_reports_no_error(
     await console.page.add_init_script(CLOSE_WHILE_OPENING)
     await console.follow(await sign_in_link(server, await api.user()))
     await expect(console.page.locator(".column")).to_have_count(0)
-    await console.page.wait_for_function("window.ended > 0")
+    await eventually(lambda: console.page.evaluate("window.ended > 0"), what="the end of the socket")
 
 
 PROGRAMS = """
