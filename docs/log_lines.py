@@ -151,7 +151,7 @@ MEANINGS = {
         "At 90 % writes are refused with 503, except those that free memory.",
     "cannot render log entry … in …: …": "A stream of Twitter's dialect lacks this entry.",
     "a filter raised …": "A filter of a plug-in failed on what a client has sent. The client got an error.",
-    "all … places are taken: new connections are refused with 503":
+    "all … slots are taken: new connections are refused with 503":
         "Raise `--connections-max`, or start another server.",
     "reloaded ……": "What SIGHUP has changed, and which settings need a restart.",
     "subscription to Redis moved: …": "To a node that is nearer, or the new primary. Nothing is missed.",

@@ -26,7 +26,7 @@ from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader, RingFiller
 from stream_server.feed.stream_directory import StreamDirectory
-from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck, TokenStatuses
+from stream_server.feed.token_validity_cache import MAX_UNHEARD_CANARIES, TokenRecheck, TokenValidityCache
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
@@ -105,7 +105,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     authority = tokens.TokenAuthority(config, config.jwt_secret)
     app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
-    app[app_keys.TOKEN_STATUSES] = _make_token_statuses(store, hub, feed)
+    app[app_keys.TOKEN_VALIDITY_CACHE] = _make_token_validity_cache(store, hub, feed)
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters, lambda: services.write_guard.state.limit_bytes)
@@ -167,9 +167,9 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
     )  # fmt: skip
 
 
-def _make_token_statuses(store: Store, hub: Hub, feed: Feed) -> TokenStatuses:
+def _make_token_validity_cache(store: Store, hub: Hub, feed: Feed) -> TokenValidityCache:
     """Return the memory of valid tokens. The log and the writes of this process report changed rights to it."""
-    statuses = TokenStatuses(store.sessions, feed.heard_log.until, MAX_UNHEARD_CANARIES * feed.canary_seconds)
+    statuses = TokenValidityCache(store.sessions, feed.heard_log.until, MAX_UNHEARD_CANARIES * feed.canary_seconds)
     hub.on_rights_change = statuses.forget
     store.watch_rights(statuses.forget)
     return statuses

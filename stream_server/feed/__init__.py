@@ -3,10 +3,10 @@
 The one decision: Redis PUBLISH is the fast path, and the log is the truth. The feed checks what it received against
 the log, and it reads every missed entry from the log. The feed calls the hub. The hub never calls the feed.
 
-``feed``               subscribes, publishes entries to the hub, reads missed entries, and runs the canary
-``rollback_detector``  finds out that Redis lost the end of the log, and announces the rollback on the log
-``log_reader``         reads pages of the log for clients that catch up
-``stream_directory``   lists, limits, closes and prolongs the open streams of a user over all processes
-``token_statuses``     remembers which tokens are valid, until the log says otherwise
-``link_health``        says whether the subscription works, since when it does not, and when to reconnect
+``feed``                  subscribes, publishes entries to the hub, reads missed entries, and runs the canary
+``rollback_detector``     finds out that Redis lost the end of the log, and announces the rollback on the log
+``log_reader``            reads pages of the log for clients that catch up
+``stream_directory``      lists, limits, closes and prolongs the open streams of a user over all processes
+``token_validity_cache``  remembers which tokens are valid, until the log says otherwise
+``link_health``           says whether the subscription works, since when it does not, and when to reconnect
 """

@@ -23,7 +23,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ROLLED_BACK, TRIMMED
 from stream_server.store.log.event_log import EventLog, Rollbacks
 from stream_server.store.redis.subscription import Work
-from stream_server.store.social.user_graph import RestrictedAccounts
+from stream_server.store.social.user_graph import RestrictedAccountsSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Feed:
 
     def __init__(
         self, log: EventLog, rollbacks: Rollbacks, hub: Hub,
-        read_account_status: Callable[[], Awaitable[RestrictedAccounts]], *,
+        read_restricted_accounts: Callable[[], Awaitable[RestrictedAccountsSnapshot]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
         canary_seconds: float, open_signed: Callable[[bytes], bytes | None],
         on_question: Callable[[bytes], None] = _ignore_question,
@@ -75,7 +75,7 @@ class Feed:
     ) -> None:  # fmt: skip
         self._log = log
         self.hub = hub
-        self._read_account_status = read_account_status
+        self._read_restricted_accounts = read_restricted_accounts
         self._last_written = last_written
         self.link_health = link_health
         self._on_log_readable = on_log_readable
@@ -86,7 +86,7 @@ class Feed:
         self._monotonic = monotonic
         self.heard_log = HeardLog(lambda: hub.head)
         self.detector = RollbackDetector(log, rollbacks, hub, self._on_rollback)
-        self._is_account_status_loaded = False
+        self._has_restricted_accounts = False
         self._missing_write: tuple[Position, float] | None = None
         self._accounted_write = LOG_START
         self.unsigned = 0
@@ -147,8 +147,8 @@ class Feed:
             started_at = self._monotonic()
             head = await self.detector.check(check_all=True)
             self._on_log_readable()
-            if not self._is_account_status_loaded:
-                head = max(head, await self._load_account_status())
+            if not self._has_restricted_accounts:
+                head = max(head, await self._load_restricted_accounts())
             await self._catch_up(head)
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
@@ -243,7 +243,7 @@ class Feed:
             self._log_loss(resume_after)
         self._move_head(resume_after, TRIMMED if missed > 0 else ROLLED_BACK, max(missed, 0))
         self.detector.accept_head(self.hub.head)
-        await self._load_account_status()
+        await self._load_restricted_accounts()
         return True
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
@@ -251,7 +251,7 @@ class Feed:
 
         The account status is read again, because it may differ now.
         """
-        self._is_account_status_loaded = False
+        self._has_restricted_accounts = False
         self._forget_heard()
         self.hub.move_head(position, reason, missed_count or None)
 
@@ -273,11 +273,11 @@ class Feed:
             lost, resume_after.cursor,
         )  # fmt: skip
 
-    async def _load_account_status(self) -> Position:
+    async def _load_restricted_accounts(self) -> Position:
         """Read the protected and suspended users. Return the position at which the hub knows them exactly."""
-        accounts = await self._read_account_status()
-        self.hub.account_status.load(accounts.protected, accounts.suspended, accounts.applied_from, accounts.gone)
-        self._is_account_status_loaded = True
+        accounts = await self._read_restricted_accounts()
+        self.hub.restricted_accounts.load(accounts.protected, accounts.suspended, accounts.applied_from, accounts.gone)
+        self._has_restricted_accounts = True
         return accounts.head
 
     def _require_valid_head(self) -> None:
@@ -285,7 +285,7 @@ class Feed:
 
         Either a rollback is not announced yet, or the account status (who is suspended or protected) is outdated.
         """
-        if self.detector.unannounced_losses or not self._is_account_status_loaded:
+        if self.detector.unannounced_losses or not self._has_restricted_accounts:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:

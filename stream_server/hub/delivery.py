@@ -1,7 +1,8 @@
 """The one decision what a client receives of an entry.
 
 `decide` answers it for live private views, replay, long polls and previews. Live shared groups use the same parts, but
-once per entry instead of once per client: `AccountStatus` renders the entry, and the subscription index matches it.
+once per entry instead of once per client: `RestrictedAccounts` renders the entry, and the subscription index matches
+it.
 """
 
 from typing import NamedTuple
@@ -10,7 +11,6 @@ from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
 from stream_server.events.entry import CREATION_KINDS, EncodeEntry, Entry
 from stream_server.events.one_line import encode_json
-from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,
     Deleted,
@@ -18,9 +18,10 @@ from stream_server.hub.visibility.private_view import (
     entry_to_match,
     remove_deleted,
 )
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer import Viewer
 
-View = PrivateView | Viewer | AccountStatus
+View = PrivateView | Viewer | RestrictedAccounts
 """The object that renders entries for a client: its private view, else its user's viewer, else the account status."""
 
 
@@ -57,7 +58,7 @@ def decide(entry: Entry, subscription: Subscription, view: View, deleted: Delete
 
 
 def _render_shared(
-    entry: Entry, subscription: Subscription, view: Viewer | AccountStatus, deleted: Deleted
+    entry: Entry, subscription: Subscription, view: Viewer | RestrictedAccounts, deleted: Deleted
 ) -> Entry | None:
     """Return the entry as the shared ``view`` shows it, None if it is hidden or deleted, or if no filter matches."""
     if deleted.subject and entry.kind not in CREATION_KINDS:

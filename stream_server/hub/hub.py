@@ -23,7 +23,7 @@ from stream_server.hub.heartbeats import Heartbeats
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS, HubCounters, HubLimits
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.router import INTERNAL_KIND_SET, VISIBILITY_CHANGE_KINDS, RollbackNotices, Router
-from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer import RelationSnapshot
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from stream_server.runtime.event_loop import TurnQueue
@@ -76,7 +76,7 @@ class Hub:
         background_tasks: Tasks of the streams that catch up or end.
         departures: Takes the streams whose connections have ended out of the hub.
         live: The clients at the head, with their subscription index and their flusher.
-        account_status: Protected and suspended users. The feed loads it from the store.
+        restricted_accounts: Protected and suspended users. The feed loads it from the store.
         lag_ms: Returns how far this process is known to be behind the log, in ms.
         wait_for_log: Waits until the log can be read again, for at most the given seconds.
         entries_missed: Set when the log lost entries, or trimmed some that this hub did not get.
@@ -103,14 +103,14 @@ class Hub:
         self.watch_entry: Callable[[Entry], Callable[[], None]] | None = None
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
-        self.account_status = AccountStatus()
-        self.viewer_cache = ViewerCache(self.account_status, read_relations)
+        self.restricted_accounts = RestrictedAccounts()
+        self.viewer_cache = ViewerCache(self.restricted_accounts, read_relations)
         self.saved_rules = SavedRulesCache(parse_rule)
         self.preview_slots = asyncio.Semaphore(MAX_CONCURRENT_PREVIEWS)
-        self.catchup_reader = CatchUpReader(self.ring, log, self.account_status, self.saved_rules)
+        self.catchup_reader = CatchUpReader(self.ring, log, self.restricted_accounts, self.saved_rules)
         self._rollback_notices = RollbackNotices(self.live, self.registry, self.viewer_cache, self.ring, now_ms)
         self._router = Router(
-            self.live, self.registry, self.account_status, self.viewer_cache, self._rollback_notices, self.counters
+            self.live, self.registry, self.restricted_accounts, self.viewer_cache, self._rollback_notices, self.counters
         )
         self._heartbeats = Heartbeats(self.live, now_ms, lag_ms, after_check=self._drop_unused_caches)
         self._next_disconnect_reason: Callable[[], DisconnectReason] | None = None
@@ -187,8 +187,8 @@ class Hub:
         The hub disconnects it at once if its user is suspended, its viewer is outdated, or the hub is stopping.
         """
         self.registry.add(client)
-        if client.user_id in self.account_status.suspended:
-            is_gone = client.user_id in self.account_status.gone
+        if client.user_id in self.restricted_accounts.suspended:
+            is_gone = client.user_id in self.restricted_accounts.gone
             client.disconnect(reasons.ACCOUNT_DELETED if is_gone else reasons.SUSPENDED)
         if client.viewer is not None and not self.viewer_cache.is_current(client.viewer):
             client.disconnect(reasons.RESYNC)

@@ -20,7 +20,7 @@ from stream_server.hub.group import ClientGroup
 from stream_server.hub.limits import HubCounters
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.messages import Gap, rollback_gap
-from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
 
@@ -108,12 +108,12 @@ class Router:
     """
 
     def __init__(
-        self, live: LiveClients, registry: ClientRegistry, account_status: AccountStatus, viewer_cache: ViewerCache,
-        rollback_notices: RollbackNotices, counters: HubCounters,
+        self, live: LiveClients, registry: ClientRegistry, restricted_accounts: RestrictedAccounts,
+        viewer_cache: ViewerCache, rollback_notices: RollbackNotices, counters: HubCounters,
     ) -> None:  # fmt: skip
         self._live = live
         self._registry = registry
-        self._account_status = account_status
+        self._restricted_accounts = restricted_accounts
         self._viewer_cache = viewer_cache
         self._rollback_notices = rollback_notices
         self._counters = counters
@@ -158,7 +158,7 @@ class Router:
             for group in self._registry.addressed_groups(entry):
                 self._deliver_to_private_group(group, entry)
             return
-        rendered = self._account_status.render_today(entry)
+        rendered = self._restricted_accounts.render_today(entry)
         is_quote = entry.quoted_author is not None
         forms = [entry]
         if is_quote and (live.private_group_count or rendered is not entry):
@@ -268,7 +268,7 @@ class Router:
         To apply it again changes nothing. Raises `MalformedEntry` if it cannot be decoded.
         """
         viewers = self._viewer_cache.affected_by(entry)
-        self._account_status.apply(entry)
+        self._restricted_accounts.apply(entry)
         for viewer in viewers:
             viewer.apply(entry)
         for viewer in viewers:

@@ -17,7 +17,7 @@ from typing import Self
 from stream_server.errors import Unavailable
 
 MAX_WAIT_SECONDS = 20.0
-"""Longest wait in seconds for a place. Clients give up soon after that, and they try again anyway."""
+"""Longest wait in seconds for a slot. Clients give up soon after that, and they try again anyway."""
 
 DOWN_AFTER_SECONDS = 3.0
 """Seconds without a success after which Redis counts as down. All who wait then fail at once."""
@@ -31,60 +31,60 @@ def _has_no_more() -> bool:
 
 
 class FairQueue:
-    """Limits how many may do something at the same time. The others wait for a place, in the order of their arrival."""
+    """Limits how many may do something at the same time. The others wait for a slot, in the order of their arrival."""
 
     def __init__(
-        self, places: int, busy_message: str, max_wait_seconds: float = MAX_WAIT_SECONDS,
+        self, slots: int, busy_message: str, max_wait_seconds: float = MAX_WAIT_SECONDS,
         *, heeds_failures: bool = True, has_more: Callable[[], bool] = _has_no_more,
     ) -> None:  # fmt: skip
         """``busy_message`` tells a client that it has waited for longer than ``max_wait_seconds``.
 
-        With ``heeds_failures``, all who wait fail when those with a place have failed for a while: see `is_down`.
-        ``has_more`` returns whether there are more places than ``places`` at present.
+        With ``heeds_failures``, all who wait fail when those with a slot have failed for a while: see `is_down`.
+        ``has_more`` returns whether there are more slots than ``slots`` at present.
         """
         self.busy_message = busy_message
-        self._free = places
+        self._free = slots
         self._max_wait_seconds = max_wait_seconds
         self._heeds_failures = heeds_failures
         self._has_more = has_more
         self._failing_since: float | None = None
-        self._waiting: deque[tuple[float, Callable[[Place], bool]]] = deque()
+        self._waiting: deque[tuple[float, Callable[[Slot], bool]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_down(self) -> bool:
-        """Whether every holder of a place has failed for a while, because Redis does not answer.
+        """Whether every holder of a slot has failed for a while, because Redis does not answer.
 
         Then only a few may try, and the others fail at once.
         """
         since = self._failing_since
         return since is not None and time.monotonic() - since >= DOWN_AFTER_SECONDS
 
-    def place(self) -> "Place":
-        """Return a context that holds a place. Entering it waits for one, and raises Unavailable after the wait."""
-        return Place(self)
+    def slot(self) -> "Slot":
+        """Return a context that holds a slot. Entering it waits for one, and raises Unavailable after the wait."""
+        return Slot(self)
 
     def take(self) -> bool:
-        """Take a place if one is free and nobody waits. Return whether it was taken; then it must be given back."""
+        """Take a slot if one is free and nobody waits. Return whether it was taken; then it must be given back."""
         if (self._free <= 0 and not self._has_more()) or (self._waiting and not self.is_down):
             return False
         self._free -= 1
         return True
 
-    def take_now(self) -> "Place | None":
-        """Return a place that is held, or None if the caller must wait.
+    def take_now(self) -> "Slot | None":
+        """Return a slot that is held, or None if the caller must wait.
 
-        While Redis does not answer, the place may be one that was refused, which fails when it is entered.
+        While Redis does not answer, the slot may be one that was refused, which fails when it is entered.
         """
-        place = Place(self)
-        place.is_held = self.take()
-        place.is_refused = not place.is_held and self.is_down
-        return place if place.is_held or place.is_refused else None
+        slot = Slot(self)
+        slot.is_held = self.take()
+        slot.is_refused = not slot.is_held and self.is_down
+        return slot if slot.is_held or slot.is_refused else None
 
-    def begin_in_turn(self, begin: Callable[["Place"], bool]) -> None:
-        """Call ``begin`` with a place when its turn has come, or with a refused place when it has waited for too long.
+    def begin_in_turn(self, begin: Callable[["Slot"], bool]) -> None:
+        """Call ``begin`` with a slot when its turn has come, or with a refused slot when it has waited for too long.
 
-        ``begin`` returns whether it uses the place.
+        ``begin`` returns whether it uses the slot.
         """
         loop = asyncio.get_running_loop()
         self._waiting.append((loop.time(), begin))
@@ -92,7 +92,7 @@ class FairQueue:
             self._timer = loop.call_later(self._max_wait_seconds, self._refuse_late)
 
     def give_back(self, error: BaseException | None = None) -> None:
-        """Give a place back, so that the next in line gets it. ``error`` is what its holder raised, if anything."""
+        """Give a slot back, so that the next in line gets it. ``error`` is what its holder raised, if anything."""
         self._free += 1
         if not isinstance(error, Unavailable):
             self._failing_since = None
@@ -106,10 +106,10 @@ class FairQueue:
             self._refuse_late()
         while self._waiting and (self._free > 0 or self._has_more()):
             self._free -= 1
-            place = Place(self)
-            place.is_held = True
-            if not self._waiting.popleft()[1](place) and place.is_held:
-                place.is_held = False
+            slot = Slot(self)
+            slot.is_held = True
+            if not self._waiting.popleft()[1](slot) and slot.is_held:
+                slot.is_held = False
                 self._free += 1
         if not self._waiting and self._timer is not None:
             self._timer.cancel()
@@ -123,17 +123,17 @@ class FairQueue:
         loop, refused = asyncio.get_running_loop(), 0
         latest = math.inf if self.is_down else loop.time() - self._max_wait_seconds
         while self._waiting and self._waiting[0][0] <= latest and refused < MAX_REFUSED_AT_ONCE:
-            place = Place(self)
-            place.is_refused = True
-            self._waiting.popleft()[1](place)
+            slot = Slot(self)
+            slot.is_refused = True
+            self._waiting.popleft()[1](slot)
             refused += 1
         if self._waiting:
             next_at = self._waiting[0][0] + self._max_wait_seconds if refused < MAX_REFUSED_AT_ONCE else loop.time()
             self._timer = loop.call_at(next_at, self._refuse_late)
 
 
-class Place:
-    """A place in a :class:`FairQueue`, held in an ``async with`` block.
+class Slot:
+    """A slot in a :class:`FairQueue`, held in an ``async with`` block.
 
     Attributes:
         is_held: Whether it is taken.
@@ -147,7 +147,7 @@ class Place:
         self.is_held = self.is_refused = False
 
     async def hold(self) -> None:
-        """Return when the place is held. Raises Unavailable if it was refused, or does not come in time."""
+        """Return when the slot is held. Raises Unavailable if it was refused, or does not come in time."""
         if not self.is_held:
             if self.is_refused or not (self._queue.take() or await self._wait()):
                 raise Unavailable(self._queue.busy_message, retry_after=1)
@@ -158,15 +158,15 @@ class Place:
         return self
 
     async def _wait(self) -> bool:
-        """Wait for a place and return whether it came."""
+        """Wait for a slot and return whether it came."""
         if self._queue.is_down:
             return False
-        turn: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        turn: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
 
-        def begin(place: Place) -> bool:
+        def begin(slot: Slot) -> bool:
             if turn.done():
                 return False
-            turn.set_result(place)
+            turn.set_result(slot)
             return True
 
         self._queue.begin_in_turn(begin)
@@ -181,14 +181,14 @@ class Place:
         self.give_back(error)
 
     def give_back(self, error: BaseException | None = None) -> None:
-        """Give the place back before the end of the block, because the rest may take long."""
+        """Give the slot back before the end of the block, because the rest may take long."""
         if self.is_held:
             self.is_held = False
             self._queue.give_back(error)
 
     @asynccontextmanager
     async def given_back(self) -> AsyncIterator[None]:
-        """A context: give the place back for the time of the block, and wait for another one after it."""
+        """A context: give the slot back for the time of the block, and wait for another one after it."""
         self.give_back()
         yield
         await self.hold()

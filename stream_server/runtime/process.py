@@ -312,9 +312,7 @@ async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
         logger.error(embedded.with_log(f"the embedded Redis ended by itself with code {code}"))
 
 
-async def _announce_address(
-    config: Config, *, is_temporary: bool, with_demo: bool, print_text: PrintText
-) -> None:
+async def _announce_address(config: Config, *, is_temporary: bool, with_demo: bool, print_text: PrintText) -> None:
     """Print the URLs and the filters when the server accepts connections, then run the demo if ``with_demo``.
 
     With ``is_temporary``, say that the data are deleted at the end.

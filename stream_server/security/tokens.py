@@ -5,7 +5,7 @@ its algorithm does not start. A token of HS256 whose header PyJWT has accepted b
 in a shorter way. The module uses neither network nor clock: the caller passes the current time.
 
 The claims of verified tokens are remembered, because a client sends the same token with each request. The memory holds
-a digest and not the token. It says nothing about revocation: that is `stream_server.feed.token_statuses`.
+a digest and not the token. It says nothing about revocation: that is `stream_server.feed.token_validity_cache`.
 """
 
 import binascii

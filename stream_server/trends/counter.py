@@ -283,7 +283,7 @@ class TrendCounter:
     def _count_post(self, entry: Entry) -> None:
         hub = self._hub
         post = decode_post(entry.body)
-        if post is None or post.uid in hub.account_status.restricted:
+        if post is None or post.uid in hub.restricted_accounts.restricted:
             return
         if str(entry.position.status_number) not in hub.ring.deleted_ids:
             self._sketch.add_terms(post.uid, terms_of(post))

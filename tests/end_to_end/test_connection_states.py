@@ -146,9 +146,7 @@ CUT_SHORT = {
     "nothing": b"",
     "half a head": HEALTH[:20],
     "half a body": head("POST /v1/statuses", "TOKEN", "Content-Type: application/json", "Content-Length: 20") + b"{",
-    "half a chunk": head(
-        "POST /v1/statuses", "TOKEN", "Content-Type: application/json", "Transfer-Encoding: chunked"
-    )
+    "half a chunk": head("POST /v1/statuses", "TOKEN", "Content-Type: application/json", "Transfer-Encoding: chunked")
     + b"9\r\n{",
     "a stream": head("GET /v1/stream?track=x", "TOKEN"),
     "a poll": head("GET /v1/events?track=x&wait=60", "TOKEN"),

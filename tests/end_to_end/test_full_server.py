@@ -38,5 +38,5 @@ async def test_a_full_server_serves_its_operator_and_refuses_others(tmp_path: Pa
                 answer = await client.read_to_end()
                 assert answer.startswith(b"HTTP/1.1 503 ")
                 assert b"no room for another connection" in answer
-        await eventually(lambda: "all 6 places are taken" in server.log)
-        assert server.log.count("all 6 places are taken") == 1
+        await eventually(lambda: "all 6 slots are taken" in server.log)
+        assert server.log.count("all 6 slots are taken") == 1

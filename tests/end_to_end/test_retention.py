@@ -139,9 +139,7 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
     flags = ("--log-max-bytes", str(bound), "--message-max-chars", "20000")
     async with site(own_folder, *flags, "--workers", "2", "--job-workers", "0") as here:
         await here.post(60, "x" * 15_000)
-        await eventually(
-            lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, what="a smaller log"
-        )
+        await eventually(lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, what="a smaller log")
         # A trim goes on below the limit of this wait, so the test reads the log anew at each look at the metric.
 
         async def agree() -> bool:

@@ -26,8 +26,8 @@ from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
 from stream_server.hub.delivery import Delivery, decide
 from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED, Gap, StreamNotice, rollback_gap
-from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import NOTHING_DELETED, Deleted
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 
 logger = logging.getLogger(__name__)
 
@@ -158,13 +158,13 @@ class CatchUpReader:
     """
 
     def __init__(
-        self, ring: Ring, log: LogPageSource, account_status: AccountStatus, saved_rules: SavedRulesCache
+        self, ring: Ring, log: LogPageSource, restricted_accounts: RestrictedAccounts, saved_rules: SavedRulesCache
     ) -> None:
         self.failures = 0
         self.replay_index = ReplayIndex(ring)
         self._ring = ring
         self._log = log
-        self._account_status = account_status
+        self._restricted_accounts = restricted_accounts
         self._saved_rules = saved_rules
         self._scheduler = CatchUpScheduler()
 
@@ -307,7 +307,7 @@ class CatchUpReader:
             if keys is not None and entry.quoted_author is None and keys.isdisjoint(entry.event.index_keys):
                 return None  # like most entries; but keys miss quotes, so a quote is always matched
             private_view = client.private_view
-            view = private_view or client.viewer or self._account_status
+            view = private_view or client.viewer or self._restricted_accounts
             delivery = decide(entry, client.subscription, view, self._find_deleted(entry))
             if private_view is not None and private_view.is_follow_change(entry):
                 private_view.apply_follow_change(entry)

@@ -12,7 +12,7 @@ from stream_server.events import visibility
 from stream_server.events.entry import CARD_KINDS, CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
-from stream_server.hub.visibility.account_status import AccountStatus, without_hidden
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts, without_hidden
 from stream_server.hub.visibility.sent_subjects import SentSubjects
 
 TODAY_MS = 1 << 62
@@ -85,11 +85,25 @@ class Viewer:
     """
 
     __slots__ = (
-        "__weakref__", "_account_status", "_entries_before_load", "applied_from", "blockers", "blocks", "ended",
-        "following", "groups", "is_loaded", "mutes", "read_at", "sent_subjects", "user_id",
+        "__weakref__",
+        "_entries_before_load",
+        "_restricted_accounts",
+        "applied_from",
+        "blockers",
+        "blocks",
+        "ended",
+        "following",
+        "groups",
+        "is_loaded",
+        "mutes",
+        "read_at",
+        "sent_subjects",
+        "user_id",
     )  # fmt: skip
 
-    def __init__(self, user_id: str, account_status: AccountStatus, sent_subjects: SentSubjects | None = None) -> None:
+    def __init__(
+        self, user_id: str, restricted_accounts: RestrictedAccounts, sent_subjects: SentSubjects | None = None
+    ) -> None:
         self.user_id = user_id
         self.sent_subjects = SentSubjects() if sent_subjects is None else sent_subjects
         self.following: Mapping[str, int] = NO_RELATIONS
@@ -100,7 +114,7 @@ class Viewer:
         self.ended: Mapping[tuple[str, int], int] = NO_RELATIONS
         self.applied_from = self.read_at = LOG_START
         self.is_loaded = False
-        self._account_status = account_status
+        self._restricted_accounts = restricted_accounts
         self._entries_before_load: list[Entry] = []
 
     def load(self, relations: RelationSnapshot) -> None:
@@ -129,7 +143,7 @@ class Viewer:
         """
         if self.blocks or self.blockers or self.mutes:
             return False
-        protected = self._account_status.protected
+        protected = self._restricted_accounts.protected
         if not protected:
             return True
         if self.user_id in protected or any(who in protected for who, _ in self.ended):
@@ -146,7 +160,7 @@ class Viewer:
         """Return whether only users' own streams have the entry today: it is for a user group or for named users."""
         if entry.audience == PUBLIC_AUDIENCE or entry.audience_owner is not None:
             return False
-        return not self._account_status.is_public_today(entry)
+        return not self._restricted_accounts.is_public_today(entry)
 
     def render_if_visible(self, entry: Entry, *, own_stream: bool = False) -> Entry | None:
         """Return the entry as this user may see it today, None if it is hidden from this user.
@@ -157,7 +171,7 @@ class Viewer:
         """
         if not self._is_in_audience(entry):
             return None
-        gone = self._account_status.gone
+        gone = self._restricted_accounts.gone
         if gone and entry.kind in CARD_KINDS and not gone.isdisjoint(entry.event.user_ids):
             return None
         context_facts = self._context_facts(entry, own_stream=own_stream)
@@ -215,7 +229,7 @@ class Viewer:
             return True
         group = entry.audience_group
         if group is None:
-            return self.user_id in entry.audience_users or self._account_status.is_public_today(entry)
+            return self.user_id in entry.audience_users or self._restricted_accounts.is_public_today(entry)
         if entry.kind == "group_delete":  # it ended the memberships
             return group in self.groups or self._had(group, entry.position.ms, entry.position.ms)
         is_own_change = entry.kind in {"group_join", "group_leave", "group_create"}
@@ -232,7 +246,7 @@ class Viewer:
             return self.user_id in entry.audience_users
         end_ms = entry.position.ms
         if entry.kind == "uncomment" and entry.audience_owner is not None:  # then the comment's other user was open
-            closed = self._account_status.protected & entry.actors - {other, self.user_id}
+            closed = self._restricted_accounts.protected & entry.actors - {other, self.user_id}
             if not all(self._was_related(self.following, uid, begin_ms, end_ms) for uid in closed):
                 end_ms = begin_ms  # is protected now: only who could read the comment at first surely did
         return self._was_related(relation, other, begin_ms, end_ms)
@@ -269,9 +283,9 @@ class Viewer:
         if self.mutes.get(uid, NEVER_MS) < at_ms:
             bits |= _MUTED
         if at_ms == TODAY_MS:
-            if uid in self._account_status.suspended:
+            if uid in self._restricted_accounts.suspended:
                 bits |= _SUSPENDED
-            if uid in self._account_status.protected:
+            if uid in self._restricted_accounts.protected:
                 bits |= _PROTECTED
         return bits
 

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.sent_subjects import SentSubjects
 from stream_server.hub.visibility.viewer import RelationSnapshot, Viewer
 
@@ -32,11 +32,11 @@ class ViewerCache:
     """
 
     def __init__(
-        self, account_status: AccountStatus, read_relations: Callable[[str], Awaitable[RelationSnapshot]],
+        self, restricted_accounts: RestrictedAccounts, read_relations: Callable[[str], Awaitable[RelationSnapshot]],
         max_kept_relations: int = MAX_KEPT_RELATIONS,
     ) -> None:  # fmt: skip
         self.sent_subjects = SentSubjects()
-        self._account_status = account_status
+        self._restricted_accounts = restricted_accounts
         self._read_relations = read_relations
         self._max_kept_relations = max_kept_relations
         self._viewers: WeakValueDictionary[str, Viewer] = WeakValueDictionary()
@@ -82,7 +82,7 @@ class ViewerCache:
         if read is None:
             viewer = self._viewers.get(user_id)
             if viewer is None:
-                viewer = self._viewers[user_id] = Viewer(user_id, self._account_status, self.sent_subjects)
+                viewer = self._viewers[user_id] = Viewer(user_id, self._restricted_accounts, self.sent_subjects)
             read = self._reads[user_id] = asyncio.get_running_loop().create_future()
             relations = asyncio.ensure_future(self._read_relations(user_id))
             if relations.done():

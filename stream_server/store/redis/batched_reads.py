@@ -60,7 +60,7 @@ class BatchedReads(Generic[Question, Answer]):
     async def _call(self) -> None:
         batch = None
         try:
-            async with self._queue.place():
+            async with self._queue.slot():
                 batch = self._take_batch()
                 answers = await self._read([question for question, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - it belongs to those who asked

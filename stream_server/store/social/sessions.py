@@ -27,14 +27,14 @@ from stream_server.store.timelines.syndication import Syndication
 _NOTHING_GRANTED = frozenset[str]()  # one for all users, because it takes 200 bytes
 
 TOKENS_PER_CHECK = 100
-"""Number of tokens that :meth:`Sessions.get_token_statuses` checks in one round trip."""
+"""Number of tokens that :meth:`Sessions.get_token_validities` checks in one round trip."""
 
 
-class TokenStatus(NamedTuple):
+class TokenValidity(NamedTuple):
     """Whether an access token's user exists, whether the token was revoked, and whether the user is suspended.
 
     ``granted`` are the scopes that the user has beyond those of log-ins, such as ``admin``. Redis forgets the token's
-    session ``forgotten_in_seconds`` later by itself, so the status must not be used for longer.
+    session ``forgotten_in_seconds`` later by itself, so this must not be used for longer.
     """
 
     user_exists: bool
@@ -105,24 +105,24 @@ class Sessions(Noun):
 
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
-        self._statuses = BatchedReads(self.get_token_statuses)
+        self._validities = BatchedReads(self.get_token_validities)
 
-    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
+    async def get_token_validity(self, token: TokenId, *, shared: bool = False) -> TokenValidity:
         """Return whether an access token is revoked, and whether its user exists and is suspended.
 
         With ``shared``, the questions of many callers share a round trip, which no timeout of one caller cuts short.
         """
         if shared:
-            return await self._statuses.ask(token)
-        return (await self.get_token_statuses([token]))[0]
+            return await self._validities.ask(token)
+        return (await self.get_token_validities([token]))[0]
 
-    async def get_token_statuses(self, tokens: list[TokenId]) -> list[TokenStatus]:
-        """Return for each token what :meth:`get_token_status` returns, in one round trip for a hundred of them."""
-        found: list[TokenStatus] = []
+    async def get_token_validities(self, tokens: list[TokenId]) -> list[TokenValidity]:
+        """Return for each token what :meth:`get_token_validity` returns, in one round trip for a hundred of them."""
+        found: list[TokenValidity] = []
         for start in range(0, len(tokens), TOKENS_PER_CHECK):
             some = tokens[start : start + TOKENS_PER_CHECK]
             replies = iter(await self._redis.execute(*chain.from_iterable(map(_status_commands, some))))
-            found += [_token_status(token, replies) for token in some]
+            found += [_token_validity(token, replies) for token in some]
         return found
 
     async def is_gone(self, uid: str) -> bool:
@@ -203,7 +203,7 @@ _REVOKED_READ = KeyRead(b"EXISTS", keys.key_for("revoked").encode())
 
 
 def _status_commands(token: TokenId) -> Sequence[Command]:
-    """Return the commands that read the status of a token: two, and three if the token belongs to a session."""
+    """Return the commands that read the validity of a token: two, and three if the token belongs to a session."""
     user = _USER_READ.command(token.uid.encode())
     if token.session:
         sessions = keys.key_for("sessions", token.uid)
@@ -211,8 +211,8 @@ def _status_commands(token: TokenId) -> Sequence[Command]:
     return user, _REVOKED_READ.command(f"{token.uid}:{token.jti}".encode())
 
 
-def _token_status(token: TokenId, replies: Iterator[Any]) -> TokenStatus:
-    """Return the status of a token. Takes the replies to its commands (`_status_commands`) from ``replies``."""
+def _token_validity(token: TokenId, replies: Iterator[Any]) -> TokenValidity:
+    """Return the validity of a token. Takes the replies to its commands (`_status_commands`) from ``replies``."""
     user_id, suspended, valid_from, scopes = next(replies)
     ttl_ms = next(replies) if token.session else -1
     found = next(replies)
@@ -220,7 +220,7 @@ def _token_status(token: TokenId, replies: Iterator[Any]) -> TokenStatus:
     is_revoked = is_too_old or bool(found) != bool(token.session)
     granted = frozenset(scopes.decode().split()) if scopes else _NOTHING_GRANTED
     forgotten_in_seconds = ttl_ms / 1000 if ttl_ms >= 0 else math.inf
-    return TokenStatus(user_id is not None, is_revoked, suspended == b"1", granted, forgotten_in_seconds)
+    return TokenValidity(user_id is not None, is_revoked, suspended == b"1", granted, forgotten_in_seconds)
 
 
 def _parse_session(session_id: bytes, row: bytes) -> Session:

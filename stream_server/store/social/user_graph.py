@@ -60,7 +60,7 @@ class UserGraph(NamedTuple):
     head: Position
 
 
-class RestrictedAccounts(NamedTuple):
+class RestrictedAccountsSnapshot(NamedTuple):
     """The ids of all protected, suspended and deleted users. The two positions are as in `UserGraph`.
 
     A deleted user is suspended, too, and stays ``gone`` as long as an entry of the log may show the user.
@@ -142,7 +142,7 @@ class UserGraphs(Noun):
 
     async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
         """Read a graph in pages. The log's head was ``applied_from`` before that."""
-        async with self._large_queue.place():
+        async with self._large_queue.slot():
             relations = [await self._scan_set("ZSCAN", keys.key_for(name, uid)) for name in RELATIONS]
             return _make_graph([*map(_times_by_id, relations)], applied_from, await self._read_head())
 
@@ -158,7 +158,7 @@ class UserGraphs(Noun):
             if cursor == b"0":
                 return found
 
-    async def get_restricted_accounts(self) -> RestrictedAccounts:
+    async def get_restricted_accounts(self) -> RestrictedAccountsSnapshot:
         """Return the ids of all protected, suspended and gone users, read in pages. The time grows with their number.
 
         A server process calls this when it starts and when it may have missed log entries.
@@ -167,7 +167,9 @@ class UserGraphs(Noun):
         protected = await self._scan_set("SSCAN", keys.key_for("protected"))
         suspended = _as_ids((await self._scan_set("ZSCAN", keys.key_for("suspended")))[::2])
         gone = _as_ids((await self._scan_set("ZSCAN", keys.key_for("gone")))[::2])
-        return RestrictedAccounts(_as_ids(protected), suspended | gone, gone, applied_from, await self._read_head())
+        return RestrictedAccountsSnapshot(
+            _as_ids(protected), suspended | gone, gone, applied_from, await self._read_head()
+        )
 
 
 def _as_ids(members: Sequence[bytes]) -> frozenset[str]:

@@ -9,14 +9,14 @@ from aiohttp import web
 from stream_server.config.settings import Config
 from stream_server.errors import RateLimited
 from stream_server.feed.stream_directory import StreamDirectory
-from stream_server.feed.token_statuses import TokenStatuses
+from stream_server.feed.token_validity_cache import TokenValidityCache
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.tracing import Tracing
-from stream_server.runtime.fair_queue import Place
+from stream_server.runtime.fair_queue import Slot
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
@@ -39,7 +39,7 @@ ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 FIXED_PATHS: web.AppKey[Mapping[str, Collection[str]]] = web.AppKey("fixed_paths")
 """The methods of each path without parameters. Such a path is no object of a route with a parameter in its place."""
 
-TOKEN_STATUSES = web.AppKey("token_statuses", TokenStatuses)
+TOKEN_VALIDITY_CACHE = web.AppKey("token_validity_cache", TokenValidityCache)
 KEY_SET = web.AppKey("key_set", RemoteKeySet)
 """Public keys that verify tokens, fetched from a URL. Present only if the settings name such a URL."""
 
@@ -78,7 +78,7 @@ CLAIMS = web.RequestKey("claims", Claims)
 WAIVED = web.RequestKey("waived", RateLimited)
 """The refusal by a limit of bytes that a write for safety did not get. Absent if no such limit is reached."""
 
-TURN = web.RequestKey("turn", Place)
+TURN = web.RequestKey("turn", Slot)
 """The request's turn among those of its address. Absent if the route or the server has no limits."""
 
 OPENING = web.RequestKey("opening", Opening)

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError, BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
-from stream_server.store.social.sessions import TokenId, TokenStatus
+from stream_server.store.social.sessions import TokenId, TokenValidity
 from stream_server.web.http.app_keys import (
     AUTH,
     CLAIMS,
@@ -22,7 +22,7 @@ from stream_server.web.http.app_keys import (
     KEY_SET,
     STORE,
     SUBJECTS,
-    TOKEN_STATUSES,
+    TOKEN_VALIDITY_CACHE,
     VIEWER_READ,
 )
 from stream_server.web.http.query import query_of
@@ -83,30 +83,30 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     subject = claims.sub
     if claims.profile is not None:
         claims = await _to_own_user(app, claims, stream_request)
-    token, statuses = token_id(claims), app[TOKEN_STATUSES]
-    token_status = statuses.get_known(token)
-    if token_status is None:
+    token, statuses = token_id(claims), app[TOKEN_VALIDITY_CACHE]
+    token_validity = statuses.get_known(token)
+    if token_validity is None:
         if stream_request is not None:
             await begin_to_ask(stream_request)
             _read_relations_meanwhile(stream_request, token.uid)
-        token_status = await statuses.ask(token, shared=stream_request is not None)
-        if not token_status.user_exists:
+        token_validity = await statuses.ask(token, shared=stream_request is not None)
+        if not token_validity.user_exists:
             app[SUBJECTS].pop(subject, None)  # another issuer's user may come back with a new account
-        await _refuse_invalid_token(app, token, token_status)  # only valid ones are known
-    if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
-        return replace(claims, scopes=claims.scopes | token_status.granted)
+        await _refuse_invalid_token(app, token, token_validity)  # only valid ones are known
+    if token_validity.granted and (claims.session or app[CONFIG].external_subjects == "on"):
+        return replace(claims, scopes=claims.scopes | token_validity.granted)
     return claims
 
 
-async def _refuse_invalid_token(app: web.Application, token: TokenId, token_status: TokenStatus) -> None:
+async def _refuse_invalid_token(app: web.Application, token: TokenId, token_validity: TokenValidity) -> None:
     """Raise Unauthorized if the token was revoked or its user does not exist, Forbidden if the user is suspended."""
-    if not token_status.user_exists and await app[STORE].sessions.is_gone(token.uid):
+    if not token_validity.user_exists and await app[STORE].sessions.is_gone(token.uid):
         raise Unauthorized("this account was deleted", code="account_deleted")
-    if not token_status.user_exists:
+    if not token_validity.user_exists:
         raise Unauthorized("the token's user does not exist")
-    if token_status.revoked:
+    if token_validity.revoked:
         raise Unauthorized("the token was revoked", code="token_revoked")
-    if token_status.suspended:
+    if token_validity.suspended:
         raise Forbidden("this account is suspended", code="suspended")
 
 
@@ -116,7 +116,7 @@ async def check_token_again(request: web.Request) -> None:
     if time.time() >= claims.exp:
         raise Unauthorized("the token has expired", code="token_expired")
     token = token_id(claims)
-    await _refuse_invalid_token(request.app, token, await request.app[TOKEN_STATUSES].get(token))
+    await _refuse_invalid_token(request.app, token, await request.app[TOKEN_VALIDITY_CACHE].get(token))
 
 
 def _read_relations_meanwhile(request: web.Request, uid: str) -> None:

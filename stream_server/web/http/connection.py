@@ -1,4 +1,4 @@
-"""One accepted socket: its deadlines, its place in the table of connections, and the bytes that it keeps.
+"""One accepted socket: its deadlines, its slot in the table of connections, and the bytes that it keeps.
 
 What a connection may receive, and what follows, is in `connection_states`, which has a picture. The connection reads
 the bytes of its client until a request head is whole, and gives it to the front door. An unusual request goes to
@@ -30,7 +30,7 @@ from stream_server.web.http.connection_states import (
 from stream_server.web.http.connection_timeouts import EVICTED_AFTER_SECONDS, ConnectionTimeouts, WriteDeadline
 from stream_server.web.http.request_cycle import MAX_HEAD_BYTES, RequestCycle
 from stream_server.web.limits.byte_budget import ByteBudget
-from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
+from stream_server.web.limits.connections import ConnectionSlot, ConnectionTable, Refusal
 from stream_server.web.shared_text import shared
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_deadline", "_door", "_handler", "_has_place", "_is_reading_paused", "_keepalive", "_loop", "_noted_bytes",
+        "_deadline", "_door", "_handler", "_has_slot", "_is_reading_paused", "_keepalive", "_loop", "_noted_bytes",
         "_peer", "_timed_state", "_timeouts", "_timer", "_write_deadline", "address", "cycle", "last_heard_at",
         "refusal", "task", "transport",
     )  # fmt: skip
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
         self.cycle = RequestCycle()
         self._deadline = math.inf
         self._handler: HttpHandler | None = None
-        self._has_place = self._is_reading_paused = False
+        self._has_slot = self._is_reading_paused = False
         self._noted_bytes = 0
         self._timed_state = CLOSED
         self._timer: asyncio.TimerHandle | None = None
@@ -132,8 +132,8 @@ class Connection(asyncio.Protocol):
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
         peer = self._peer or transport.get_extra_info("peername")
         self.address = shared(peer[0]) if isinstance(peer, tuple) else ""
-        self.refusal, self._has_place = self._door.table.take(self.address)
-        if self.refusal is not None and not self._has_place:
+        self.refusal, self._has_slot = self._door.table.take(self.address)
+        if self.refusal is not None and not self._has_slot:
             self.cycle.move(Event.EVICTION)
             transport.write(self.refusal.encode())
             transport.close()
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
             task.cancel()
 
     def _give_back(self, event: Event = Event.LEFT) -> None:
-        """Move to CLOSED by ``event``, and give back the place in the table, the counted bytes and the timers."""
+        """Move to CLOSED by ``event``, and give back the slot in the table, the counted bytes and the timers."""
         self.cycle.move(event)
         self.transport = None
         self._door.connections.pop(self, None)
@@ -169,8 +169,8 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._has_place:
-            self._has_place = False
+        if self._has_slot:
+            self._has_slot = False
             self._door.table.release(self.address) if self.refusal is None else self._door.table.release_operator()
 
     def abort(self, event: Event = Event.LEFT) -> None:
@@ -189,14 +189,14 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError("the client left")
         return self.transport
 
-    def detach(self, successor: asyncio.Protocol) -> ConnectionPlace:
+    def detach(self, successor: asyncio.Protocol) -> ConnectionSlot:
         """Give the transport, which `require_client` has returned just now, to another protocol, such as a stream.
 
-        Return the connection's place in the table, to be given back when the stream ends. aiohttp's handler is closed.
+        Return the connection's slot in the table, to be given back when the stream ends. aiohttp's handler is closed.
         """
         transport = self.transport
         assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
-        place, self._has_place = ConnectionPlace(self._door.table, self.address), False
+        slot, self._has_slot = ConnectionSlot(self._door.table, self.address), False
         transport.set_protocol(successor)
         if self._write_deadline is None:
             successor.resume_writing()
@@ -211,7 +211,7 @@ class Connection(asyncio.Protocol):
             handler.connection_lost(None)
         if early:
             successor.data_received(early)  # a client that asked for a WebSocket may not wait for the answer
-        return place
+        return slot
 
     def data_received(self, data: bytes) -> None:
         """Hold the bytes that came, and handle the requests and parts of bodies that they complete."""
@@ -231,7 +231,7 @@ class Connection(asyncio.Protocol):
         while True:
             state = cycle.state
             if state <= IDLE:
-                head = cycle.take_head() if cycle.held or cycle.has_ended else None
+                head = cycle.take_request_head() if cycle.held or cycle.has_ended else None
                 if head is None:
                     break
                 if isinstance(head, Refusal):

@@ -43,7 +43,7 @@ KEEPALIVE_IDLE_SECONDS = 15.0
 
 
 MIN_BYTES_PER_SECOND = 1024
-"""Least speed at which a client must take an answer. A slower one could hold its place in the table for hours."""
+"""Least speed at which a client must take an answer. A slower one could hold its slot in the table for hours."""
 
 
 IS_LINUX = sys.platform == "linux"

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.runtime.event_loop import TurnQueue
-from stream_server.runtime.fair_queue import Place
+from stream_server.runtime.fair_queue import Slot
 from stream_server.runtime.listening import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
@@ -153,7 +153,7 @@ class FrontDoor:
 
     def _try_at_once(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        head = connection.cycle.head
+        head = connection.cycle.request_head
         if not head:
             return  # the client has left, or was refused
         connection.cycle.move(Event.START)
@@ -174,34 +174,36 @@ class FrontDoor:
             return
         connection.cycle.queue(head)
         openings = self._app[LIMITS].openings
-        place = openings.take_now()
-        if place is not None:
-            self._ask(request, answering, place)
+        slot = openings.take_now()
+        if slot is not None:
+            self._ask(request, answering, slot)
         elif ALLOWANCE in request:  # it was counted, and must not be counted again
             openings.begin_in_turn(partial(self._ask, request, answering))
         else:  # until its turn comes, only its bytes are kept
             answering.close()
             openings.begin_in_turn(partial(self._read_again_and_ask, connection))
 
-    def _read_again_and_ask(self, connection: Connection, place: Place) -> bool:
-        """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``place`` is free."""
-        request = self._streams.read(connection, connection.cycle.head)  # empty if the client has left, or was refused
+    def _read_again_and_ask(self, connection: Connection, slot: Slot) -> bool:
+        """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``slot`` is free."""
+        request = self._streams.read(
+            connection, connection.cycle.request_head
+        )  # empty if the client has left, or was refused
         if request is None:
             return False
         request[OPENING] = Opening()
-        return self._ask(request, self._answer(request), place)
+        return self._ask(request, self._answer(request), slot)
 
-    def _ask(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
+    def _ask(self, request: UsualRequest, answering: Coroutine[None, None, None], slot: Slot) -> bool:
+        """Let a task go on with ``answering``, which holds ``slot`` until it ends. Return False if it must not."""
         connection = request.connection
-        if not connection.cycle.head:
+        if not connection.cycle.request_head:
             answering.close()
             return False
         connection.cycle.move(Event.START)
         opening = request[OPENING]
-        opening.place, opening.state = place, OpeningState.MUST_ASK
+        opening.slot, opening.state = slot, OpeningState.MUST_ASK
         connection.task = task = self._loop.create_task(answering)
-        task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
+        task.add_done_callback(lambda _: slot.give_back())  # also if it was cancelled before it began
         return True
 
     async def _answer(self, request: UsualRequest) -> None:

@@ -127,7 +127,7 @@ class Dispatcher:
                 protocol.connection.cycle.begin_stream()
             protocol.connection.go_on()
             state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
-            request[OPENING] = Opening.in_task(self._app[LIMITS].openings.place(), state)
+            request[OPENING] = Opening.in_task(self._app[LIMITS].openings.slot(), state)
         return await handle_request(request, request.route)
 
 

@@ -1,10 +1,10 @@
-"""The opening of one stream: what its code may wait for, and its place among the streams that ask Redis.
+"""The opening of one stream: what its code may wait for, and its slot among the streams that ask Redis.
 
 Most streams find all that they need in this process. So the front door lets a stream begin without a task, in the
-callback that received its bytes. Only a stream that must wait for something gets a task, and a place among a limited
+callback that received its bytes. Only a stream that must wait for something gets a task, and a slot among a limited
 number of streams that ask Redis at the same time::
 
-    AT_ONCE   --- ask() --->  MUST_ASK  --- a place --->  ASKING
+    AT_ONCE   --- ask() --->  MUST_ASK  --- a slot --->  ASKING
        |                         ^                          |
        v                         +------ give_back() -------+
     the answer, without a task                              v
@@ -22,16 +22,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 
-from stream_server.runtime.fair_queue import Place
+from stream_server.runtime.fair_queue import Slot
 
 
 class OpeningState(Enum):
     """The states of an opening."""
 
     AT_ONCE = "runs without a task, so it may wait for nothing"
-    MUST_ASK = "needs a place before it may wait for anything"
-    ASKING = "holds a place in a task, and may wait for anything"
-    FREE = "may wait for anything without a place"
+    MUST_ASK = "needs a slot before it may wait for anything"
+    ASKING = "holds a slot in a task, and may wait for anything"
+    FREE = "may wait for anything without a slot"
 
 
 class Opening:
@@ -39,17 +39,17 @@ class Opening:
 
     Attributes:
         state: The state at present.
-        place: The place among those that ask. It is not held in MUST_ASK. None in AT_ONCE.
+        slot: The slot among those that ask. It is not held in MUST_ASK. None in AT_ONCE.
     """
 
     state = OpeningState.AT_ONCE
-    place: Place | None = None
+    slot: Slot | None = None
 
     @classmethod
-    def in_task(cls, place: Place | None, state: OpeningState) -> "Opening":
-        """Return the opening of a request that runs in a task already. ``place`` is None for FREE alone."""
+    def in_task(cls, slot: Slot | None, state: OpeningState) -> "Opening":
+        """Return the opening of a request that runs in a task already. ``slot`` is None for FREE alone."""
         opening = cls()
-        opening.place, opening.state = place, state
+        opening.slot, opening.state = slot, state
         return opening
 
     async def ask(self) -> None:
@@ -59,25 +59,25 @@ class Opening:
         """
         if self.state is OpeningState.AT_ONCE:
             self.state = OpeningState.MUST_ASK
-            await asyncio.sleep(0)  # to the front door, which goes on in a task, and has set the place then
+            await asyncio.sleep(0)  # to the front door, which goes on in a task, and has set the slot then
         if self.state is OpeningState.MUST_ASK:
-            assert self.place is not None
-            await self.place.hold()
+            assert self.slot is not None
+            await self.slot.hold()
             self.state = OpeningState.ASKING
 
     def give_back(self, error: BaseException | None = None) -> None:
-        """Give the place to the next in line, if it is held. ``error`` is what ended the request, if anything.
+        """Give the slot to the next in line, if it is held. ``error`` is what ended the request, if anything.
 
         A request that goes on for long calls this before its end.
         """
-        if self.place is not None:
-            self.place.give_back(error)
+        if self.slot is not None:
+            self.slot.give_back(error)
         if self.state is OpeningState.ASKING:
             self.state = OpeningState.MUST_ASK
 
     @asynccontextmanager
     async def given_back(self) -> AsyncIterator[None]:
-        """A context: give the place back for the time of the block, and wait for another one after it."""
+        """A context: give the slot back for the time of the block, and wait for another one after it."""
         self.give_back()
         yield
         self.state = OpeningState.MUST_ASK

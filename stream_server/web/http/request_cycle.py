@@ -49,7 +49,7 @@ class RequestCycle:
     Attributes:
         state: The state at present.
         held: The bytes that came and were not taken yet: the beginning of a head, or what follows a request.
-        head: The head of the request in QUEUED, else empty: the client has left, or a handler has the request.
+        request_head: The head of the request in QUEUED, else empty: the client has left, or a handler has the request.
         has_ended: Whether the client has shut down its sending side.
         is_stream: Whether the present request is a stream or a poll, which ends when its client stops sending.
         is_body_paused: Whether the handler takes nothing of the body at present.
@@ -57,14 +57,14 @@ class RequestCycle:
     """
 
     __slots__ = (
-        "_body", "_most_bytes", "_searched", "has_ended", "head", "held", "is_body_paused", "is_stream",
-        "request_bytes", "state",
+        "_body", "_most_bytes", "_searched", "has_ended", "held", "is_body_paused", "is_stream",
+        "request_bytes", "request_head", "state",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.state = HEAD
         self.held = bytearray()
-        self.head = b""
+        self.request_head = b""
         self._body: Body | None = None
         self._most_bytes = self._searched = 0
         self.has_ended = self.is_body_paused = self.is_stream = False
@@ -73,8 +73,8 @@ class RequestCycle:
     @property
     def kept_bytes(self) -> int:
         """The bytes that count against the limits of held bytes. A stream that waits is its head alone."""
-        if self.head and self.is_stream:
-            return len(self.held) + len(self.head)
+        if self.request_head and self.is_stream:
+            return len(self.held) + len(self.request_head)
         return len(self.held) + (self.request_bytes if ROWS[self.state].holds_request else 0)
 
     def move(self, event: Event) -> None:
@@ -83,8 +83,8 @@ class RequestCycle:
         if following is None:
             raise ImpossibleEvent(f"{event.name} in {self.state.name}")
         self.state = following
-        if self.head and following != QUEUED:
-            self.head = b""
+        if self.request_head and following != QUEUED:
+            self.request_head = b""
         if following >= CLOSING:
             self._body, self.held = None, bytearray()
 
@@ -96,8 +96,8 @@ class RequestCycle:
     def end_input(self) -> None:
         """Note that the client has shut down its sending side. A stream or a poll ends, as its client has left.
 
-        What has come before stays in ``held``: a request that is whole is answered. `take_head` and `take_part` find
-        what is not whole.
+        What has come before stays in ``held``: a request that is whole is answered. `take_request_head` and
+        `take_part` find what is not whole.
         """
         self.has_ended = True
         if self.state == RUNNING and self.is_stream:
@@ -105,7 +105,7 @@ class RequestCycle:
         elif self.state > IDLE and self.state not in TAKES_BODY:
             self.move(Event.END_OF_INPUT)
 
-    def take_head(self) -> bytes | Refusal | None:
+    def take_request_head(self) -> bytes | Refusal | None:
         """Take a whole head from the held bytes, in HEAD or IDLE: it is QUEUED. None if there is none.
 
         Return a refusal if the bytes are no HTTP of this server. After the end of the input, half a head is CLOSED.
@@ -138,7 +138,7 @@ class RequestCycle:
                 head = bytes(held[:end])
                 del held[:end]
                 self.move(Event.WHOLE_HEAD)
-                self.head = head
+                self.request_head = head
                 self.is_stream = False
                 self.request_bytes = end * HEAD_WEIGHT
                 self._most_bytes = self.request_bytes + MAX_COUNTED_BODY_BYTES
@@ -151,7 +151,7 @@ class RequestCycle:
     def queue(self, head: bytes) -> None:
         """Let a stream that has begun wait for its turn again."""
         self.move(Event.QUEUE)
-        self.head = head
+        self.request_head = head
 
     def begin_stream(self) -> None:
         """Note that the running request is a stream or a poll. It ends if its client has stopped sending."""

@@ -104,11 +104,11 @@ class Running:
         return self.counts.total()
 
 
-class StreamPlace:
+class StreamSlot:
     """One of the limited number of open streams of an address. Each stream has such an object, so it takes few bytes.
 
-    A call gives the place back. As a context manager, it is the place of one running request of an address or a user.
-    ``address`` is the subject of the limit: an address or a user. ``release`` gives the place of the connection back.
+    A call gives the slot back. As a context manager, it is the slot of one running request of an address or a user.
+    ``address`` is the subject of the limit: an address or a user. ``release`` gives the slot of the connection back.
     It is set when the stream takes the connection over; a request has none.
     """
 
@@ -121,14 +121,14 @@ class StreamPlace:
         self.release: Callable[[], None] | None = None
 
     def __enter__(self) -> None:
-        """Do nothing: the place is held since it was made."""
+        """Do nothing: the slot is held since it was made."""
 
     def __exit__(self, *_: object) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         self()
 
     def __call__(self) -> None:
-        """Give back the stream's place and, if ``release`` is set, the connection's. A second call does nothing."""
+        """Give back the stream's slot and, if ``release`` is set, the connection's. A second call does nothing."""
         streams, self._streams = self._streams, None
         if streams is None:
             return
@@ -181,13 +181,13 @@ class RequestLimits:
         """Whether the limits are on. A reload may change it."""
         return self._config.limits != "off"
 
-    def running(self, request: web.Request, running: Running) -> "StreamPlace":
-        """Count a request of the kind ``running``. Return its place. Raises `RateLimited` if its user has too many."""
+    def running(self, request: web.Request, running: Running) -> "StreamSlot":
+        """Count a request of the kind ``running``. Return its slot. Raises `RateLimited` if its user has too many."""
         user = request[CLAIMS].sub
         if self.are_on and running.counts[user] >= running.maximum:
             message = f"you have {running.maximum} {running.noun} at the same time already"
             raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=RUNNING_RETRY_SECONDS)
-        return StreamPlace(running.counts, user)
+        return StreamSlot(running.counts, user)
 
     def turn(self, request: web.Request) -> AbstractAsyncContextManager[object]:
         """Return a context that holds one of the turns of the client's address. Entering it may raise `Unavailable`."""
@@ -205,8 +205,8 @@ class RequestLimits:
                 request[OPENING].give_back()  # others need not wait for this one
             await asyncio.sleep(seconds)
 
-    def take_stream(self, request: web.Request) -> "StreamPlace":
-        """Count a stream that opens. Return its place, which counts its end.
+    def take_stream(self, request: web.Request) -> "StreamSlot":
+        """Count a stream that opens. Return its slot, which counts its end.
 
         Raises `RateLimited` if the client's address has as many streams as the settings allow.
         """
@@ -215,10 +215,10 @@ class RequestLimits:
         if of_address and self.streams[address] >= of_address and self.are_on:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
-        return StreamPlace(self.streams, address)
+        return StreamSlot(self.streams, address)
 
-    def take_unproven(self, request: web.Request) -> "StreamPlace":
-        """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its place.
+    def take_unproven(self, request: web.Request) -> "StreamSlot":
+        """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its slot.
 
         Raises `RateLimited` if there are too many of them.
         """
@@ -227,7 +227,7 @@ class RequestLimits:
         if self.are_on and not has_room:
             message = "too many connections have not sent their token yet"
             raise RateLimited(message, limit="unproven_connections", retry_after=STREAM_RETRY_SECONDS)
-        return StreamPlace(self.unproven, address)
+        return StreamSlot(self.unproven, address)
 
     def payer(self, request: web.Request) -> Payer:
         """Return the user and the address to whom a request is charged that takes more processor time than usual."""

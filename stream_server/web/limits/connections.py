@@ -3,7 +3,7 @@
 The total is the limit of open files minus a reserve for Redis, the log and the next connections. So a flood of
 connections never takes the last file. If the total is reached, the server first closes the connections that have been
 idle for longest. A connection without a request is idle, so a flood of such connections displaces only itself. When
-streams have all places, a few more connections are accepted for the requests of the operator (`OPERATOR_PATHS`):
+streams have all slots, a few more connections are accepted for the requests of the operator (`OPERATOR_PATHS`):
 whatever watches the server must not take a full one for a dead one, and end its streams.
 
 The requests of one address that run at the same time are limited, and the others wait for their turn: the event loop
@@ -29,7 +29,7 @@ from weakref import WeakValueDictionary
 
 from stream_server.config.settings import Config
 from stream_server.monitoring.incidents import LimitHits
-from stream_server.runtime.fair_queue import FairQueue, Place
+from stream_server.runtime.fair_queue import FairQueue, Slot
 from stream_server.web.limits.client_address import subject_of_peer
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ OPERATOR_PLACES = 16
 """Connections beyond the total that may ask for :data:`OPERATOR_PATHS` alone."""
 
 FREE_AGAIN_SHARE = 0.95
-"""A full table is full no more below this share of its places. So a client that comes and goes causes one line."""
+"""A full table is full no more below this share of its slots. So a client that comes and goes causes one line."""
 
 OPERATOR_PATHS = ("/healthz", "/readyz", "/metrics")
 """Paths that are served in each state of the server."""
@@ -94,7 +94,7 @@ NO_ROOM_FOR_REQUEST = Refusal(503, "Service Unavailable", "unavailable", "too ma
 class Admission(NamedTuple):
     """The answer of the table to a new connection.
 
-    ``refusal`` is None if it may send all requests. Else ``is_accepted`` tells whether it has one of the places for
+    ``refusal`` is None if it may send all requests. Else ``is_accepted`` tells whether it has one of the slots for
     the operator: then ``refusal`` answers each request that is not for :data:`OPERATOR_PATHS`.
     """
 
@@ -105,10 +105,10 @@ class Admission(NamedTuple):
 ADMITTED = Admission(None, is_accepted=True)
 
 
-class ConnectionPlace:
-    """The place of one connection in the table of connections.
+class ConnectionSlot:
+    """The slot of one connection in the table of connections.
 
-    A call gives the place back; further calls do nothing. The object takes few bytes.
+    A call gives the slot back; further calls do nothing. The object takes few bytes.
     """
 
     __slots__ = ("_address", "_table")
@@ -118,7 +118,7 @@ class ConnectionPlace:
         self._address = address
 
     def __call__(self) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         if self._table is not None:
             self._table.release(self._address)
             self._table = None
@@ -150,7 +150,7 @@ class ConnectionTable:
         self.hits = hits or LimitHits()
         self._count_by_address: Counter[str] = Counter()
         self._count = self._operator_count = 0
-        self._is_full = False  # from a refusal until places are free again
+        self._is_full = False  # from a refusal until slots are free again
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._room = max(1, files - min(MAX_RESERVED_FILES, files // 2))
         self.evict_idle: EvictIdle = lambda _, *, of_operator: None  # noqa: ARG005 - until the HTTP server is there
@@ -198,7 +198,7 @@ class ConnectionTable:
         self.hits.add("connections_per_address" if refusal is NO_ROOM_FOR_ADDRESS else "connections_max")
         if refusal is NO_ROOM_FOR_CONNECTION and not self._is_full:
             self._is_full = True
-            logger.warning("all %d places are taken: new connections are refused with 503", self.maximum)
+            logger.warning("all %d slots are taken: new connections are refused with 503", self.maximum)
 
     def release(self, address: str) -> None:
         """Forget a connection that may send all requests and has ended."""
@@ -249,11 +249,11 @@ class Turns:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lines: WeakValueDictionary[str, FairQueue] = WeakValueDictionary()  # each lives as long as its places
+        self._lines: WeakValueDictionary[str, FairQueue] = WeakValueDictionary()  # each lives as long as its slots
         self._latest_address = ""
         self._shared_until = -math.inf
 
-    def turn(self, address: str) -> Place:
+    def turn(self, address: str) -> Slot:
         """Return a context for a request that an address has sent. Entering it waits until the request may run.
 
         It raises `Unavailable` after :data:`MAX_WAIT_SECONDS`.
@@ -267,7 +267,7 @@ class Turns:
             line = self._lines[address] = FairQueue(
                 MAX_RUNNING, BUSY, MAX_WAIT_SECONDS, heeds_failures=False, has_more=self._is_alone
             )
-        return Place(line)
+        return Slot(line)
 
     def _is_alone(self) -> bool:
         """Return whether only one address has sent requests lately, which is not limited then."""

@@ -45,7 +45,7 @@ MAX_HELLO_PATTERNS = 64
 """Number of patterns that are kept. Each position needs new ones, one for each framing."""
 
 _GAP = "\x00"
-"""The place of a connection id in a pattern."""
+"""The slot of a connection id in a pattern."""
 
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
@@ -130,16 +130,16 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
     first = hello_bytes(request.app, stream_plan)
     if framing.content_coding != IDENTITY:
         first = begin_body(first)
-    place = limits.take_stream(request)
+    slot = limits.take_stream(request)
     try:
         connection = StreamConnection(
             owner.require_client(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures
         )
         connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
-        attach_stream(hub, stream_plan, connection, place)
-        place.release = owner.detach(connection)
+        attach_stream(hub, stream_plan, connection, slot)
+        slot.release = owner.detach(connection)
     except BaseException:
-        place()
+        slot()
         raise
     return OPENED
 

@@ -15,7 +15,7 @@ from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
 from stream_server.web.http.opening import Opening, OpeningState
-from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
+from stream_server.web.http.request_limits import LIMITS, StreamSlot, reject_when_draining
 from stream_server.web.limits.rate_limits import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
@@ -47,14 +47,14 @@ class FirstMessage:
 
     def __init__(
         self, request: web.Request, plan: Callable[[], Awaitable[StreamPlan]], connection: WebSocketConnection,
-        place: StreamPlace,
+        slot: StreamSlot,
     ) -> None:  # fmt: skip
-        """``plan`` plans the stream of the request, once its claims are known. ``place`` is that of this socket."""
+        """``plan`` plans the stream of the request, once its claims are known. ``slot`` is that of this socket."""
         self._request = request
         self._app = request.app
         self._plan = plan
         self._connection = connection
-        self._place = place
+        self._place = slot
         self._task: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(TOKEN_SECONDS, self._give_up, context=EMPTY_CONTEXT)
@@ -75,8 +75,8 @@ class FirstMessage:
 
     async def _prove(self, operation: Operation) -> None:
         try:
-            async with self._app[LIMITS].openings.place() as place:
-                self._request[OPENING] = Opening.in_task(place, OpeningState.ASKING)
+            async with self._app[LIMITS].openings.slot() as slot:
+                self._request[OPENING] = Opening.in_task(slot, OpeningState.ASKING)
                 await self._start(operation)
         except Exception as error:  # noqa: BLE001 - the client is told
             self._refuse(as_refusal(error), operation.echo)
@@ -91,12 +91,12 @@ class FirstMessage:
         await limits.check(request, (CONNECTS,))
         plan = await self._plan()
         reject_when_draining(request)
-        place = limits.take_stream(request)
-        place.release, self._place.release = self._place.release, None
+        slot = limits.take_stream(request)
+        slot.release, self._place.release = self._place.release, None
         self._forget()
         self._connection.payer = limits.payer(request)
         self._connection.write(hello_bytes(app, plan))
-        start_stream(app, claims, plan, self._connection, place)
+        start_stream(app, claims, plan, self._connection, slot)
 
     def _refuse(self, error: ApiError, echo: dict[str, object]) -> None:
         """Tell the client what is wrong, and close the socket."""

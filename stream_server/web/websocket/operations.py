@@ -25,7 +25,7 @@ from stream_server.web.http.authentication import authenticate_token
 from stream_server.web.http.body import decode_object
 from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.opening import FREE_OPENING
-from stream_server.web.http.request_limits import LIMITS, StreamPlace
+from stream_server.web.http.request_limits import LIMITS, StreamSlot
 from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS
 from stream_server.web.streaming.parameters import member_pairs
 from stream_server.web.streaming.stream import attach_stream, filter_warnings
@@ -189,7 +189,7 @@ class Operations:
 
     async def _run(self, handle: Callable[[Operation], Coroutine[Any, Any, None]], operation: Operation) -> None:
         try:
-            async with self._app[LIMITS].openings.place():
+            async with self._app[LIMITS].openings.slot():
                 await self._connection.payer.run_steps(handle(operation))
         except Exception as error:  # noqa: BLE001 - the stream goes on
             self._answer_error(as_refusal(error), operation.echo)
@@ -211,7 +211,7 @@ class Operations:
         await app[LIMITS].use_without_request(CONNECTS, client.user_id, self._scopes)
         parameters = dict(member_pairs(given, app[SUBSCRIPTION_PARSER].separators))
         if "since" in parameters:
-            raise BadRequest("an open stream goes on from its place", param="since")
+            raise BadRequest("an open stream goes on from its slot", param="since")
         described = describe(parameters)
         bind = await self._plan(client.user_id, parameters)
         refuse = partial(self._answer_error, echo=operation.echo)
@@ -236,7 +236,7 @@ class Operations:
             viewer = None if subscription.viewer_independent else await load_viewer(app, uid, FREE_OPENING)
             bound = await bind_filters(app, uid, subscription, viewer, position, FREE_OPENING)
             if bound.position != position:
-                message = "rules that you had at this place are forgotten; try again when the stream is at the head"
+                message = "rules that you had at this slot are forgotten; try again when the stream is at the head"
                 raise Unavailable(message, retry_after=1)
             require_scopes(subscription, self._scopes)  # again: another token may have come meanwhile
             return bound
@@ -288,11 +288,11 @@ class Operations:
 
 
 def start_stream(
-    app: web.Application, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, place: StreamPlace
+    app: web.Application, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, slot: StreamSlot
 ) -> None:
     """Start the planned stream on ``connection``, and handle what its client sends. `hello` has been sent."""
-    session = attach_stream(app[HUB], plan, connection, place)
-    operations = Operations(app, connection, session, claims, place.address)
+    session = attach_stream(app[HUB], plan, connection, slot)
+    operations = Operations(app, connection, session, claims, slot.address)
     connection.receiver, connection.on_lost = operations, operations.on_lost
 
 

@@ -105,17 +105,19 @@ async def test_clients_of_a_server_that_never_received_the_lost_entries_get_the_
     assert late.gaps == ["rolled_back"]
 
 
-async def test_after_a_rollback_the_account_status_is_read_before_the_next_entry(node: Node, writer: LogWriter) -> None:
+async def test_after_a_rollback_the_restricted_accounts_is_read_before_the_next_entry(
+    node: Node, writer: LogWriter
+) -> None:
     positions = [writer.write() for _ in range(5)]
     await node.expect_received(positions)
-    assert node.hub.account_status.restricted == set()
+    assert node.hub.restricted_accounts.restricted == set()
     writer.client.sadd(keys.key_for("protected"), "7")
     writer.client.zadd(keys.key_for("suspended"), {"8": 1})
     judged: list[set[str]] = []
     publish = node.hub.publish
 
     def judging(entry: Entry, *, is_last: bool = False) -> None:
-        judged.append(set(node.hub.account_status.restricted))
+        judged.append(set(node.hub.restricted_accounts.restricted))
         publish(entry, is_last=is_last)
 
     node.hub.publish = judging  # type: ignore[method-assign]  # looks on
@@ -124,7 +126,7 @@ async def test_after_a_rollback_the_account_status_is_read_before_the_next_entry
         writer.write()
     await _until_equal(node, writer)
     assert judged[-5:] == [{"7", "8"}] * 5
-    assert (node.hub.account_status.protected, node.hub.account_status.suspended) == ({"7"}, {"8"})
+    assert (node.hub.restricted_accounts.protected, node.hub.restricted_accounts.suspended) == ({"7"}, {"8"})
 
 
 async def test_a_forged_next_message_hides_no_entry_of_the_log(node: Node, writer: LogWriter) -> None:

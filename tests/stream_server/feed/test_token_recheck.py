@@ -4,15 +4,15 @@ import asyncio
 from typing import Any
 
 from stream_server.errors import Unavailable
-from stream_server.feed import token_statuses
-from stream_server.feed.token_statuses import TokenRecheck
+from stream_server.feed import token_validity_cache
+from stream_server.feed.token_validity_cache import TokenRecheck
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import StreamToken
-from stream_server.store.social.sessions import TokenId, TokenStatus
+from stream_server.store.social.sessions import TokenId, TokenValidity
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
-VALID = TokenStatus(user_exists=True, revoked=False, suspended=False)
+VALID = TokenValidity(user_exists=True, revoked=False, suspended=False)
 STATUSES = {
     "2": VALID._replace(revoked=True),
     "3": VALID._replace(suspended=True),
@@ -27,7 +27,7 @@ class Statuses:
         self.failures = failures
         self.asked: list[list[TokenId]] = []
 
-    async def get_token_statuses(self, tokens: list[TokenId]) -> list[TokenStatus]:
+    async def get_token_validities(self, tokens: list[TokenId]) -> list[TokenValidity]:
         self.asked.append(tokens)
         if self.failures >= len(self.asked):
             raise Unavailable("away")
@@ -40,7 +40,7 @@ def ended(world: World) -> dict[str, str]:
 
 
 async def test_streams_of_ended_rights_end_after_a_gap(monkeypatch: Any) -> None:
-    monkeypatch.setattr(token_statuses, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(token_validity_cache, "RETRY_SECONDS", 0.01)
     world, statuses = World(), Statuses(failures=2)
     for uid in ("1", "2", "3", "4"):
         world.open(user=uid, track="tea", viewer_independent=True)
@@ -79,12 +79,12 @@ async def test_a_token_that_was_revoked_meanwhile_prolongs_nothing() -> None:
 async def test_a_stream_that_got_a_new_token_during_the_check_goes_on() -> None:
     world, statuses = World(), Statuses()
     stream, _ = world.open(user="2", track="tea", viewer_independent=True)
-    ask = statuses.get_token_statuses
+    ask = statuses.get_token_validities
 
-    async def prolong_meanwhile(tokens: list[TokenId]) -> list[TokenStatus]:
+    async def prolong_meanwhile(tokens: list[TokenId]) -> list[TokenValidity]:
         stream.token = StreamToken("new")
         return await ask(tokens)
 
-    statuses.get_token_statuses = prolong_meanwhile  # type: ignore[method-assign] # the race itself
+    statuses.get_token_validities = prolong_meanwhile  # type: ignore[method-assign] # the race itself
     await TokenRecheck(world.hub, statuses).check_all()  # type: ignore[arg-type] # a store would need Redis
     assert ended(world) == {}

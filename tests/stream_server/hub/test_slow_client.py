@@ -226,9 +226,7 @@ async def test_the_goodbye_of_a_slow_client_waits_while_the_client_takes_bytes(s
     assert short_window.hub.counters.ended_streams == {"aborted": 1}
 
 
-async def test_a_client_far_behind_that_gains_is_not_cut(
-    short_window: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_client_far_behind_that_gains_is_not_cut(short_window: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client is one entry nearer at each check, and never near. The clock goes on only where the test says so."""
     limits, now = short_window.hub.limits, asyncio.get_running_loop().time()
     monkeypatch.setattr(stream_session, "_loop_time", lambda: now)

@@ -8,7 +8,7 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.runtime import fair_queue
-from stream_server.runtime.fair_queue import FairQueue, Place
+from stream_server.runtime.fair_queue import FairQueue, Slot
 from tests.waiting import PATIENCE
 
 CROWD = 20
@@ -17,13 +17,13 @@ CROWD = 20
 class Work:
     """What happens in a queue. ``most`` counts what happens at once, and ``done`` has the numbers in their order."""
 
-    def __init__(self, places: int, max_wait_seconds: float = PATIENCE) -> None:
-        self.queue = FairQueue(places, "busy", max_wait_seconds)
+    def __init__(self, slots: int, max_wait_seconds: float = PATIENCE) -> None:
+        self.queue = FairQueue(slots, "busy", max_wait_seconds)
         self.now = self.most = 0
         self.done: list[int] = []
 
     async def run(self, number: int) -> None:
-        async with self.queue.place():
+        async with self.queue.slot():
             await self.count(number)
 
     async def count(self, number: int) -> None:
@@ -44,9 +44,9 @@ async def test_few_are_at_work_at_once_and_all_in_their_order() -> None:
 async def test_one_that_leaves_gives_its_place_to_the_next() -> None:
     work = Work(1)
     tasks = [asyncio.create_task(work.run(number)) for number in range(6)]
-    await asyncio.sleep(0)  # the first takes the place, the others wait
+    await asyncio.sleep(0)  # the first takes the slot, the others wait
     tasks[2].cancel()  # it waits
-    await asyncio.sleep(0)  # the first is done, and gives its place to the second
+    await asyncio.sleep(0)  # the first is done, and gives its slot to the second
     tasks[1].cancel()
     for task in tasks:
         with suppress(asyncio.CancelledError):
@@ -60,13 +60,13 @@ async def test_a_long_wait_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(fair_queue, "MAX_REFUSED_AT_ONCE", 3)
     work, refused = Work(1, 0.05), list[int]()
 
-    def begin(number: int, place: Place) -> bool:
+    def begin(number: int, slot: Slot) -> bool:
         refused.append(number)
-        assert place.is_refused
-        assert not place.is_held
+        assert slot.is_refused
+        assert not slot.is_held
         return False
 
-    async with work.queue.place():
+    async with work.queue.slot():
         for number in range(CROWD):
             work.queue.begin_in_turn(partial(begin, number))
         with pytest.raises(Unavailable) as failure:
@@ -78,11 +78,11 @@ async def test_a_long_wait_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_a_place_can_be_given_back_before_the_end() -> None:
     work = Work(1)
-    async with work.queue.place() as place:
-        assert place.is_held
-        place.give_back()
+    async with work.queue.slot() as slot:
+        assert slot.is_held
+        slot.give_back()
         await work.run(0)
-        place.give_back()
+        slot.give_back()
     assert work.queue._free == 1
 
 
@@ -90,23 +90,23 @@ async def test_calls_wait_in_the_same_order() -> None:
     """One of five has nothing to do any more when its turn comes."""
     work, begun, tasks = Work(2), list[int](), list[asyncio.Task[None]]()
 
-    async def hold(number: int, place: Place) -> None:
-        async with place:
-            assert place.is_held
+    async def hold(number: int, slot: Slot) -> None:
+        async with slot:
+            assert slot.is_held
             await work.count(number)
 
-    def begin(number: int, place: Place) -> bool:
+    def begin(number: int, slot: Slot) -> bool:
         begun.append(number)
         if number % 5:
-            tasks.append(asyncio.create_task(hold(number, place)))
+            tasks.append(asyncio.create_task(hold(number, slot)))
         return bool(number % 5)
 
     for number in range(CROWD):
-        place = work.queue.take_now()
-        if place is None:
+        slot = work.queue.take_now()
+        if slot is None:
             work.queue.begin_in_turn(partial(begin, number))
-        elif not begin(number, place):
-            place.give_back()
+        elif not begin(number, slot):
+            slot.give_back()
     assert begun == [0, 1, 2]
     while len(work.done) < CROWD * 4 // 5:
         await asyncio.gather(*tasks)
@@ -126,7 +126,7 @@ async def test_all_who_wait_fail_when_nothing_succeeds_for_long(
 
     async def fail() -> None:
         try:
-            async with work.queue.place():
+            async with work.queue.slot():
                 await asyncio.sleep(0)
                 refuse()
         except Unavailable as refused:
@@ -135,8 +135,8 @@ async def test_all_who_wait_fail_when_nothing_succeeds_for_long(
     failing = [asyncio.create_task(fail()) for _ in range(CROWD)]
     await asyncio.sleep(0)
 
-    def begin(place: Place) -> bool:
-        begun.append(place.is_held)
+    def begin(slot: Slot) -> bool:
+        begun.append(slot.is_held)
         return False
 
     work.queue.begin_in_turn(begin)

@@ -70,7 +70,7 @@ async def test_only_public_posts_of_users_in_good_standing_count() -> None:
     log.add(1, audience="followers:4")
     log.add(2, audience="group:4")
     log.add(3, kind="like")
-    log.hub.account_status.load({str(log.add(4).position.n)}, {str(log.add(5).position.n)}, log.hub.head)
+    log.hub.restricted_accounts.load({str(log.add(4).position.n)}, {str(log.add(5).position.n)}, log.hub.head)
     gone = log.add(6)
     log.add(7, kind="delete", id=str(gone.position.status_number), deleted=True)
     assert await authors(log) == 3

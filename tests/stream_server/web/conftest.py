@@ -17,7 +17,7 @@ from filters.registry import installed_registry
 from stream_server.config.settings import Config
 from stream_server.events.language import detect_language
 from stream_server.feed.stream_directory import StreamDirectory
-from stream_server.feed.token_statuses import TokenStatuses
+from stream_server.feed.token_validity_cache import TokenValidityCache
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.monitoring.incidents import RecentErrors
 from stream_server.monitoring.metrics import Metrics
@@ -70,7 +70,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     )
     app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
-    app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, 0.0)  # hears no log
+    app[app_keys.TOKEN_VALIDITY_CACHE] = TokenValidityCache(store.sessions, lambda: -math.inf, 0.0)  # hears no log
     app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0, ClockCheck().compare), {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))

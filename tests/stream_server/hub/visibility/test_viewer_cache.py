@@ -4,7 +4,7 @@ import asyncio
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer import VIEWER_WEIGHT
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from tests.stream_server.hub.world import Graph, World, user_json
@@ -30,7 +30,7 @@ class Store:
 
     def cache(self, max_kept_relations: int) -> ViewerCache:
         """Return a cache that reads from this store."""
-        return ViewerCache(AccountStatus(), self.get_graph, max_kept_relations)
+        return ViewerCache(RestrictedAccounts(), self.get_graph, max_kept_relations)
 
 
 async def test_a_user_who_returns_is_not_read_again() -> None:

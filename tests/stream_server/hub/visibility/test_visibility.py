@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from tests.stream_server.hub.world import Graph, World, user_json
 from tests.waiting import eventually
@@ -36,7 +36,7 @@ async def test_an_entry_published_while_a_viewer_is_read_is_applied_once(world: 
         await going.wait()
         return Graph(following={"8": 1}, head=first.position)
 
-    viewers = ViewerCache(AccountStatus(), read, max_kept_relations=0)
+    viewers = ViewerCache(RestrictedAccounts(), read, max_kept_relations=0)
     asked = asyncio.create_task(viewers.get("1"))
     other = asyncio.create_task(viewers.get("1"))
     await asyncio.sleep(0)  # both tasks start and wait for the read
@@ -78,15 +78,15 @@ async def test_a_user_who_left_a_protected_user_receives_the_delete_of_what_came
     await stranger.expect_kinds("hello", "post")
 
 
-async def test_an_account_status_ignores_entries_from_before_it_was_read(world: World) -> None:
+async def test_an_restricted_accounts_ignores_entries_from_before_it_was_read(world: World) -> None:
     early = world.publish("protect", user=user_json("7"))
-    account_status = AccountStatus()
-    account_status.load(frozenset({"8"}), frozenset({"7"}), early.position)
-    account_status.apply(early)
-    assert (account_status.protected, account_status.restricted) == ({"8"}, {"7", "8"})
-    account_status.apply(world.publish("reinstate", "-", uid="7"))
-    account_status.apply(world.publish("protect", user=user_json("9")))
-    assert (account_status.suspended, account_status.restricted) == (set(), {"8", "9"})
+    restricted_accounts = RestrictedAccounts()
+    restricted_accounts.load(frozenset({"8"}), frozenset({"7"}), early.position)
+    restricted_accounts.apply(early)
+    assert (restricted_accounts.protected, restricted_accounts.restricted) == ({"8"}, {"7", "8"})
+    restricted_accounts.apply(world.publish("reinstate", "-", uid="7"))
+    restricted_accounts.apply(world.publish("protect", user=user_json("9")))
+    assert (restricted_accounts.suspended, restricted_accounts.restricted) == (set(), {"8", "9"})
 
 
 async def test_the_delete_of_a_status_reaches_a_user_who_was_notified_of_it(world: World) -> None:

@@ -34,9 +34,7 @@ function run.past_entry(body, ms, n)
   return append_entry('post', PUBLIC, body, tonumber(ms), 0, tonumber(n))
 end
 """
-_LIBRARY = LuaLibrary(
-    [*read_library().values(), PAST], scripts.lua_constants(scripts.SizeLimits(), ("", ""))
-)
+_LIBRARY = LuaLibrary([*read_library().values(), PAST], scripts.lua_constants(scripts.SizeLimits(), ("", "")))
 
 
 class Past:

@@ -132,9 +132,7 @@ async def test_a_promoted_replica_is_not_used(pair: Pair) -> None:
 async def test_a_replica_of_another_primary_is_not_used(pair: Pair, redis_server: RedisProcess) -> None:
     with servers(Path(redis_server._command[0]), 1) as (stranger,):
         pair.replica.replica_of(stranger)
-        await eventually(
-            lambda: replication(pair.replica)["master_replid"] == replication(stranger)["master_replid"]
-        )
+        await eventually(lambda: replication(pair.replica)["master_replid"] == replication(stranger)["master_replid"])
         await linked(pair.replica)
         assert not await pair.router.try_replica(0)
 

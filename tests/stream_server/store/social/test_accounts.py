@@ -136,8 +136,8 @@ async def test_at_once_nobody_sees_anything(world: AccountWorld, raw: Any) -> No
     ):
         assert (await refusal(call))[0] == 404
     assert (await refusal(store.statuses.create(ada, StatusDraft(message="x"), new_key())))[0] == 404
-    token_status = await store.sessions.get_token_status(TokenId(ada, "", "session"))
-    assert not token_status.user_exists
+    token_validity = await store.sessions.get_token_validity(TokenId(ada, "", "session"))
+    assert not token_validity.user_exists
     assert await store.sessions.is_gone(ada)
     assert await store.users.find_credentials("ada") is None
     assert await store.users.check_available("Ada", "ada@example.org") == {"login": False, "email": True}
@@ -221,7 +221,7 @@ async def test_a_repetition_and_wrong_calls(world: AccountWorld) -> None:
     assert len(await logged(store, "user_delete")) == 1
     deeds = [json.loads(one) for one in items_of(await store.audit.list_deeds(PageRequest()))]
     assert [(one["deed"], one["by"], one["on"]) for one in deeds[:1]] == [("delete_user", world.admin, world.ada)]
-    (_, found) = await store.sessions.get_token_statuses([TokenId(world.bob, "a"), TokenId(world.ada, "a")])
+    (_, found) = await store.sessions.get_token_validities([TokenId(world.bob, "a"), TokenId(world.ada, "a")])
     assert not found.is_valid
 
 

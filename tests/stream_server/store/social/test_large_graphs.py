@@ -10,7 +10,7 @@ import redis
 
 from stream_server.errors import InternalError
 from stream_server.events.position import LOG_START
-from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.store import keys
 from stream_server.store.social import user_graph
@@ -116,7 +116,7 @@ async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
         assert (changes.made > before, pages >= len(RELATIONS), graph.applied_from < graph.head) == (True, True, True)
     for _ in range(10):
         await changes.change()
-    viewer = Viewer(me, AccountStatus())
+    viewer = Viewer(me, RestrictedAccounts())
     viewer.load(graph)
     for entry in await store.log.read(LOG_START, 10_000):
         if me in entry.event.user_ids:

@@ -147,7 +147,7 @@ async def test_a_suspension_applies_to_the_user_or_the_author(store: Store, peop
     made = [await report(store, uid, **what) for uid in (ann, cyd)]
     for one in made:
         assert (await decide(store, root, one["id"], ReportOutcome.SUSPENDED))["outcome"] == "suspended"
-    assert (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
+    assert (await store.sessions.get_token_validity(TokenId(bob, "j"))).suspended
     assert [entry.kind for entry in await store.log.read(LOG_START, 10)].count("suspend") == 1
     assert [json.loads(item)["id"] for item in items_of(await store.suspensions.list_suspended(PageRequest()))] == [bob]
 
@@ -163,7 +163,7 @@ async def test_the_first_decision_stands(store: Store, people: People, raw: "red
     assert len(decided) == len(refused) == 5
     assert all(one == decided[0] for one in decided)
     assert all(one.error_code == "duplicate" for one in refused)
-    suspended = (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
+    suspended = (await store.sessions.get_token_validity(TokenId(bob, "j"))).suspended
     assert suspended is (decided[0]["outcome"] == "suspended")
     before = footprint(raw)
     assert await decide(store, cyd, made["id"], ReportOutcome(decided[0]["outcome"]), "late") == decided[0]

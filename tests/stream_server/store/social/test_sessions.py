@@ -22,8 +22,8 @@ FAR_MS = 4_000_000_000_000
 async def test_a_revocation_is_an_internal_log_entry(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
     await store.sessions.revoke(ann, 'j"1', FAR_MS, new_key())
-    assert (await store.sessions.get_token_status(TokenId(ann, 'j"1')))[:3] == (True, True, False)
-    assert (await store.sessions.get_token_status(TokenId(bob, 'j"1')))[:3] == (True, False, False)
+    assert (await store.sessions.get_token_validity(TokenId(ann, 'j"1')))[:3] == (True, True, False)
+    assert (await store.sessions.get_token_validity(TokenId(bob, 'j"1')))[:3] == (True, False, False)
     (entry,) = await store.log.read(LOG_START, 10)
     assert (entry.kind, entry.audience) == ("revoke", "-")
     assert json.loads(entry.body) == {"wire": {"uid": ann, "jti": 'j"1'}}
@@ -44,7 +44,7 @@ async def test_a_revocation_ends_with_its_token(store: Store, people: People, ra
     assert left > 10**12
     before = footprint(raw)
     await store.sessions.revoke(uid, "old", 1, new_key())
-    assert (await store.sessions.get_token_status(TokenId(uid, "old")))[:3] == (True, False, False)
+    assert (await store.sessions.get_token_validity(TokenId(uid, "old")))[:3] == (True, False, False)
     assert footprint(raw) == (before[0] + 1, before[1] + 1)  # the answer under its key, and the entry
 
 
@@ -117,7 +117,7 @@ async def test_many_tokens_are_checked_together(store: Store, people: People) ->
     uid = await people.user("ann")
     await start(store, uid)
     asked = [TokenId(uid, "any", f"s{number % 2}") for number in range(250)]
-    statuses = await store.sessions.get_token_statuses(asked)
+    statuses = await store.sessions.get_token_validities(asked)
     assert [status.revoked for status in statuses] == [True, False] * 125
 
 
@@ -134,7 +134,7 @@ async def test_the_sessions_of_a_user_may_expire_between_the_questions_about_one
         return replies + await execute(self, commands[-1])
 
     monkeypatch.setattr(RedisClient, "execute", expire_before_the_last)
-    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
+    assert (await store.sessions.get_token_validity(TokenId(uid, "any", "s1"))).revoked
 
 
 async def test_a_ticket_is_used_once(store: Store) -> None:

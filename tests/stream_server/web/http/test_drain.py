@@ -106,8 +106,8 @@ async def test_a_stream_that_waits_for_redis_is_refused_at_a_stop(
     server: RunningServer, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions, asked, answers = server.app[app_keys.STORE].sessions, asyncio.Event(), asyncio.Event()
-    real = sessions.get_token_status
-    monkeypatch.setattr(sessions, "get_token_status", wait_before(real, asked, answers))
+    real = sessions.get_token_validity
+    monkeypatch.setattr(sessions, "get_token_validity", wait_before(real, asked, answers))
     asking = asyncio.create_task(server.request("GET", f"{path}?{ASKED[path]}"))
     await asked.wait()
     await server.begin_to_stop()

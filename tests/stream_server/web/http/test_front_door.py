@@ -55,8 +55,8 @@ def early(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.fixture
 def remembering(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server believe its memory of tokens, as it does while it hears the log."""
-    monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_heard_until", time.monotonic)
-    monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_max_unheard_seconds", math.inf)
+    monkeypatch.setattr(app[app_keys.TOKEN_VALIDITY_CACHE], "_heard_until", time.monotonic)
+    monkeypatch.setattr(app[app_keys.TOKEN_VALIDITY_CACHE], "_max_unheard_seconds", math.inf)
 
 
 class Gate:
@@ -71,7 +71,7 @@ class Gate:
         self.open = asyncio.Event()
         self.waiting = self.ended = 0
         sessions = app[app_keys.STORE].sessions
-        ask = sessions.get_token_status
+        ask = sessions.get_token_validity
 
         async def held_back(token: Any, **more: Any) -> Any:
             self.waiting += 1
@@ -82,7 +82,7 @@ class Gate:
                 self.waiting -= 1
                 self.ended += 1
 
-        monkeypatch.setattr(sessions, "get_token_status", held_back)
+        monkeypatch.setattr(sessions, "get_token_validity", held_back)
 
 
 @pytest.fixture
@@ -501,7 +501,7 @@ async def test_a_client_that_leaves_while_its_stream_waits_to_ask_redis_takes_it
     connection.connection_lost(None)
     ((_, begin),) = openings._waiting
     assert isinstance(begin, partial)
-    assert [each for each in (*begin.args, connection.cycle.head) if isinstance(each, bytes) and each] == []
+    assert [each for each in (*begin.args, connection.cycle.request_head) if isinstance(each, bytes) and each] == []
 
 
 async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(

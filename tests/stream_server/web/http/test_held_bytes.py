@@ -152,7 +152,7 @@ async def test_the_largest_unfinished_head_goes_first(
 async def test_a_stream_that_waits_for_its_turn_is_answered_when_it_cannot_wait_on(
     connect: Connect, held: ByteBudget[Connection], app: web.Application, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    """All places are taken by streams that ask Redis. The next one waits as bytes, until they or the time are over."""
+    """All slots are taken by streams that ask Redis. The next one waits as bytes, until they or the time are over."""
     monkeypatch.setattr(app[LIMITS], "openings", FairQueue(0, "too many", 0.05 if limit == "seconds" else 60.0))
     reader, writer = await connect()
     token = f"Authorization: Bearer {tokens.fresh('1', 'stream')}\r\n\r\n".encode()  # Redis is asked about it

@@ -96,7 +96,7 @@ async def test_a_client_may_leave_at_any_moment_of_its_opening(
     caplog.set_level(logging.WARNING)
     for turns in range(TURNS):
         if not is_known:
-            server.app[app_keys.TOKEN_STATUSES].forget(None)
+            server.app[app_keys.TOKEN_VALIDITY_CACHE].forget(None)
         with monkeypatch.context() as patch:
             _leave_after(turns, patch)
             await _open_and_read(server, path)
@@ -108,7 +108,7 @@ async def test_clients_that_leave_a_silent_redis_leave_nothing(
     redis_server: RedisProcess, server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Some of them wait for Redis, the others for a call that they share."""
-    reads, count = server.app[app_keys.STORE].sessions._statuses, batched_reads.MAX_CALLS * batched_reads.MAX_QUESTIONS
+    reads, count = server.app[app_keys.STORE].sessions._validities, batched_reads.MAX_CALLS * batched_reads.MAX_QUESTIONS
     redis_server.pause()
     try:
         opening = [await server.send_raw("GET /v1/stream?track=x HTTP/1.1") for _ in range(count)]

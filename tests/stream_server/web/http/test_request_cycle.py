@@ -128,7 +128,7 @@ class History:
         while True:
             before = cycle.state, len(cycle.held), len(self.begun)
             if cycle.state <= State.IDLE:
-                head = cycle.take_head()
+                head = cycle.take_request_head()
                 if isinstance(head, Refusal):
                     self.refusal = head
                     assert len(self.begun) == len(self.requests), "a request was refused"
@@ -151,10 +151,10 @@ class History:
         assert head == self.requests[number].head
         self.begun.append(bytearray())
         self.is_answered, self.must_expect_body = False, True
-        assert self.cycle.head == head
+        assert self.cycle.request_head == head
         if self.choose((True, False)):
             self.cycle.move(Event.START)
-            assert not self.cycle.head
+            assert not self.cycle.request_head
 
     def receive(self) -> None:
         """Receive some bytes, unless the client has shut down its sending side."""
@@ -170,7 +170,7 @@ class History:
         if not self.begun or self.is_answered:
             return
         if cycle.state == State.QUEUED:
-            head = cycle.head
+            head = cycle.request_head
             cycle.move(Event.START)
             assert head == self.requests[len(self.begun) - 1].head
             if choose((True, False, False)):
@@ -275,7 +275,7 @@ def test_no_request_begins_behind_the_last_answer() -> None:
     """RFC 9112 §9.6: also if the rest of the body comes after it, with a request behind."""
     cycle = RequestCycle()
     cycle.receive(b"POST /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n")
-    assert isinstance(cycle.take_head(), bytes)
+    assert isinstance(cycle.take_request_head(), bytes)
     cycle.move(Event.START)
     cycle.begin_body(SizedBody(2))
     cycle.move(Event.CLOSE)
@@ -287,7 +287,7 @@ def test_half_a_body_ends_with_the_input_however_it_came() -> None:
     for first, after in ((b"abc", b""), (b"", b"abc")):
         cycle = RequestCycle()
         cycle.receive(b"POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n" + first)
-        cycle.take_head()
+        cycle.take_request_head()
         cycle.move(Event.START)
         cycle.receive(after)
         cycle.end_input()
@@ -298,7 +298,7 @@ def test_half_a_body_ends_with_the_input_however_it_came() -> None:
 def test_a_body_that_is_passed_through_does_not_count() -> None:
     cycle = RequestCycle()
     cycle.receive(b"POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 600000\r\n\r\n")
-    cycle.take_head()
+    cycle.take_request_head()
     cycle.move(Event.START)
     cycle.begin_body(SizedBody(600_000))
     before = cycle.kept_bytes
@@ -313,7 +313,7 @@ def test_a_request_that_runs_counts_with_head_and_body() -> None:
     cycle = RequestCycle()
     cycle.receive(b"POST /1 HTTP/1.1\r\nX: " + b"x" * 1000 + b"\r\nContent-Length: 600000\r\n\r\n")
     half = cycle.kept_bytes
-    head = cycle.take_head()
+    head = cycle.take_request_head()
     assert isinstance(head, bytes)
     assert half == len(head)
     cycle.move(Event.START)

@@ -10,7 +10,7 @@ from aiohttp import web
 from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.social.sessions import SignIn
 from stream_server.web.http import app_keys, request_limits
-from stream_server.web.http.request_limits import LIMITS, StreamPlace
+from stream_server.web.http.request_limits import LIMITS, StreamSlot
 from stream_server.web.limits import rate_limits
 from stream_server.web.routes import ROUTE_TABLE
 from tests.stream_server.web.world import PASSWORD, World
@@ -69,7 +69,7 @@ async def test_eight_ingests_of_a_user_run_at_once(world: World, app: web.Applic
     headers = {"Content-Type": "application/x-ndjson"}
     with ExitStack() as running:
         for _ in range(8):
-            running.enter_context(StreamPlace(ingests.counts, ann))
+            running.enter_context(StreamSlot(ingests.counts, ann))
         refused = await world.call("POST", "/v1/ingest", ann, scope="ingest", data=b"", headers=headers)
         assert refused.error == (429, "rate_limited", None)
     answer = await world.call("POST", "/v1/ingest", ann, scope="ingest", data=b"", headers=headers)
@@ -220,7 +220,7 @@ async def test_one_preview_at_a_time_and_the_slot_is_freed(world: World, app: we
     ann = await world.user("ann")
     slots = app[LIMITS].previews
     body = {"rule": "tea", "minutes": 5}
-    with StreamPlace(slots.counts, ann):
+    with StreamSlot(slots.counts, ann):
         assert (await world.call("POST", "/v1/rules/preview", ann, json=body)).error == (429, "rate_limited", None)
     for _ in range(3):
         answer = await world.call("POST", "/v1/rules/preview", ann, json=body)

@@ -9,18 +9,18 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.feed import token_statuses
+from stream_server.feed import token_validity_cache
 from stream_server.feed.link_health import HeardLog
-from stream_server.feed.token_statuses import MAX_KNOWN_SECONDS, MAX_TOKENS_OF_USER, MAX_USERS, TokenStatuses
+from stream_server.feed.token_validity_cache import MAX_KNOWN_SECONDS, MAX_TOKENS_OF_USER, MAX_USERS, TokenValidityCache
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.scripts import RIGHTS_SCRIPTS, SizeLimits, load_scripts
-from stream_server.store.social.sessions import RefreshSecrets, TokenId, TokenStatus
+from stream_server.store.social.sessions import RefreshSecrets, TokenId, TokenValidity
 from tests.stream_server.feed.conftest import NEVER
 from tests.stream_server.feed.node import LogWriter, Node
 from tests.waiting import eventually
 
-VALID = TokenStatus(user_exists=True, revoked=False, suspended=False)
+VALID = TokenValidity(user_exists=True, revoked=False, suspended=False)
 ANN, BOB = TokenId("1", "a", "", 10.0), TokenId("2", "b", "", 10.0)
 BOUND = 2.0
 
@@ -29,12 +29,12 @@ class Redis:
     """The answer of Redis for every token. ``asked`` are the questions. An answer comes when ``may_answer`` is set."""
 
     def __init__(self) -> None:
-        self.says: TokenStatus | Exception = VALID
+        self.says: TokenValidity | Exception = VALID
         self.asked: list[TokenId] = []
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
+    async def get_token_validity(self, token: TokenId, *, shared: bool = False) -> TokenValidity:
         self.asked.append(token)
         says = self.says
         await self.may_answer.wait()
@@ -49,7 +49,7 @@ class Memory:
     def __init__(self) -> None:
         self.redis = Redis()
         self.now = self.heard = 100.0
-        self.statuses = TokenStatuses(self.redis, lambda: self.heard, BOUND, lambda: self.now)
+        self.statuses = TokenValidityCache(self.redis, lambda: self.heard, BOUND, lambda: self.now)
 
     async def asks(self, token: TokenId = ANN) -> bool:
         """Get the status of a token, and return whether Redis was asked for it."""
@@ -73,7 +73,7 @@ async def test_a_valid_token_is_asked_for_once(memory: Memory) -> None:
     "says",
     [VALID._replace(user_exists=False), VALID._replace(revoked=True), VALID._replace(suspended=True), Unavailable("x")],
 )
-async def test_only_valid_tokens_are_remembered(memory: Memory, says: TokenStatus | Exception) -> None:
+async def test_only_valid_tokens_are_remembered(memory: Memory, says: TokenValidity | Exception) -> None:
     memory.redis.says = says
     for _ in range(2):
         with pytest.raises(Unavailable) if isinstance(says, Exception) else pytest.MonkeyPatch.context():
@@ -176,7 +176,10 @@ def test_every_script_that_takes_rights_is_known() -> None:
         if any(
             word in script.text
             for word in (
-                "function end_sessions", "function change_suspension", "function delete_account", "'scopes', scopes",
+                "function end_sessions",
+                "function change_suspension",
+                "function delete_account",
+                "'scopes', scopes",
             )
         )
         or keys.lua_key_names()["KEY.revoked"] in script.text
@@ -184,10 +187,10 @@ def test_every_script_that_takes_rights_is_known() -> None:
     assert taking == set(RIGHTS_SCRIPTS)
 
 
-def remembering(node: Node, clock: Callable[[], float] | None = None) -> TokenStatuses:
+def remembering(node: Node, clock: Callable[[], float] | None = None) -> TokenValidityCache:
     """Wire a memory of tokens to a node as the server does, with a bound that a busy machine does not reach."""
     more = () if clock is None else (clock,)
-    statuses = TokenStatuses(node.store.sessions, node.feed.heard_log.until, 2 * NEVER, *more)
+    statuses = TokenValidityCache(node.store.sessions, node.feed.heard_log.until, 2 * NEVER, *more)
     node.hub.on_rights_change = statuses.forget
     node.store.watch_rights(statuses.forget)
     return statuses
@@ -285,7 +288,7 @@ async def test_a_server_whose_link_is_silent_asks_redis_after_two_canary_interva
     without_canary: Node, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The canary never looks here, so the memory is believed for two of its intervals after the last look."""
-    monkeypatch.setattr(token_statuses, "MAX_KNOWN_SECONDS", math.inf)  # or the memory would end before
+    monkeypatch.setattr(token_validity_cache, "MAX_KNOWN_SECONDS", math.inf)  # or the memory would end before
     ahead = 0.0
     statuses = remembering(without_canary, lambda: asyncio.get_running_loop().time() + ahead)
     uid = await new_user(without_canary)
@@ -320,6 +323,6 @@ async def test_after_a_rollback_or_a_lost_link_every_user_is_asked_for(
 async def test_a_session_is_remembered_no_longer_than_redis_keeps_it(node: Node) -> None:
     uid = await new_user(node)
     await node.store.sessions.start(uid, "s1", RefreshSecrets("ab", "cd"), 60, "", key())
-    status = await node.store.sessions.get_token_status(TokenId(uid, "j", "s1"))
+    status = await node.store.sessions.get_token_validity(TokenId(uid, "j", "s1"))
     assert 0 < status.forgotten_in_seconds <= 60
-    assert (await node.store.sessions.get_token_status(TokenId(uid, "j"))).forgotten_in_seconds == math.inf
+    assert (await node.store.sessions.get_token_validity(TokenId(uid, "j"))).forgotten_in_seconds == math.inf

@@ -6,7 +6,7 @@ from stream_server.events.entry import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_
 from stream_server.events.position import LOG_START, Position
 
 
-class AccountStatus:
+class RestrictedAccounts:
     """The ids of the protected and of the suspended users. ``restricted`` is the union of both sets.
 
     ``gone`` are those of the suspended users whose accounts were deleted.

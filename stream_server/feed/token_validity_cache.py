@@ -24,7 +24,7 @@ from stream_server.errors import ApiError
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import Client
 from stream_server.hub.hub import Hub
-from stream_server.store.social.sessions import TOKENS_PER_CHECK, Sessions, TokenId, TokenStatus
+from stream_server.store.social.sessions import TOKENS_PER_CHECK, Sessions, TokenId, TokenValidity
 
 MAX_USERS = 20_000
 """Number of users who are remembered, about 15 MB. The one who sent no request for longest is forgotten first."""
@@ -42,10 +42,10 @@ MAX_UNHEARD_CANARIES = 2
 class TokenSource(Protocol):
     """The store of the truth about tokens, see `Sessions`."""
 
-    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus: ...
+    async def get_token_validity(self, token: TokenId, *, shared: bool = False) -> TokenValidity: ...
 
 
-class TokenStatuses:
+class TokenValidityCache:
     """Answers whether a token is valid, from memory if possible. It remembers valid tokens only.
 
     So each refusal comes from Redis, and a new user or the end of a suspension needs no log entry.
@@ -64,18 +64,18 @@ class TokenStatuses:
         self._max_unheard_seconds = max_unheard_seconds
         self._monotonic = monotonic
         self._believed_until = -math.inf
-        self._users: dict[str, dict[TokenId, tuple[TokenStatus, float]]] = {}
+        self._users: dict[str, dict[TokenId, tuple[TokenValidity, float]]] = {}
         self._changes = 0
 
     def __len__(self) -> int:
         return len(self._users)
 
-    async def get(self, token: TokenId) -> TokenStatus:
-        """Return the status of a token: from memory, else from Redis. Raises `Unavailable` if Redis does not answer."""
+    async def get(self, token: TokenId) -> TokenValidity:
+        """Return the validity of a token: from memory, else from Redis. Raises `Unavailable` if Redis is away."""
         return self.get_known(token) or await self.ask(token)
 
-    def get_known(self, token: TokenId) -> TokenStatus | None:
-        """Return the remembered status of a token, or None if Redis must be asked."""
+    def get_known(self, token: TokenId) -> TokenValidity | None:
+        """Return the remembered validity of a token, or None if Redis must be asked."""
         tokens = self._users.get(token.uid)
         known = None if tokens is None else tokens.get(token)
         if tokens is None or known is None:
@@ -101,25 +101,25 @@ class TokenStatuses:
         else:
             self._users.pop(user_id, None)
 
-    async def ask(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
-        """Ask Redis for the status of a token, and remember it if the token is valid.
+    async def ask(self, token: TokenId, *, shared: bool = False) -> TokenValidity:
+        """Ask Redis for the validity of a token, and remember it if the token is valid.
 
         With ``shared``, the questions of many streams that open share a round trip. Raises `Unavailable` without an
         answer.
         """
         changes, asked_at = self._changes, self._monotonic()
-        status = await self._source.get_token_status(token, shared=shared)
+        validity = await self._source.get_token_validity(token, shared=shared)
         # After a change in the meantime nobody knows whether Redis answered before it or after it.
-        if changes == self._changes and status.is_valid:
-            self._remember(token, status, asked_at + min(MAX_KNOWN_SECONDS, status.forgotten_in_seconds))
-        return status
+        if changes == self._changes and validity.is_valid:
+            self._remember(token, validity, asked_at + min(MAX_KNOWN_SECONDS, validity.forgotten_in_seconds))
+        return validity
 
-    def _remember(self, token: TokenId, status: TokenStatus, until: float) -> None:
+    def _remember(self, token: TokenId, validity: TokenValidity, until: float) -> None:
         tokens = self._users.pop(token.uid, {})
         tokens.pop(token, None)
         _make_room(tokens, MAX_TOKENS_OF_USER)
         _make_room(self._users, MAX_USERS)
-        tokens[token] = status, until
+        tokens[token] = validity, until
         self._users[token.uid] = tokens
 
 
@@ -170,20 +170,20 @@ class TokenRecheck:
         for start in range(0, len(clients), TOKENS_PER_CHECK):
             some = clients[start : start + TOKENS_PER_CHECK]
             checked = [_token_id(client) for client in some]
-            statuses = await self._sessions.get_token_statuses(checked)
-            for client, token, status in zip(some, checked, statuses, strict=True):
+            validities = await self._sessions.get_token_validities(checked)
+            for client, token, validity in zip(some, checked, validities, strict=True):
                 if _token_id(client) == token:  # else a new token has replaced the checked one meanwhile
-                    self._apply(client, status)
+                    self._apply(client, validity)
             await asyncio.sleep(BATCH_PAUSE_SECONDS)
 
-    def _apply(self, client: Client, status: TokenStatus) -> None:
+    def _apply(self, client: Client, validity: TokenValidity) -> None:
         if client.disconnect_reason is not None:
             return
-        if status.suspended and status.user_exists:
+        if validity.suspended and validity.user_exists:
             client.disconnect(reasons.SUSPENDED)
-        elif client.user_id in self._hub.account_status.gone:
+        elif client.user_id in self._hub.restricted_accounts.gone:
             client.disconnect(reasons.ACCOUNT_DELETED)
-        elif status.revoked or not status.user_exists:
+        elif validity.revoked or not validity.user_exists:
             client.disconnect(reasons.TOKEN_REVOKED)
         self.ended_streams += client.disconnect_reason is not None
 
