@@ -175,8 +175,8 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
     """Answer a request when its turn has come.
 
     On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
-    once. A request that the front door has read waits for its place only when it must ask. One that aiohttp has read
-    waits for its place here, see `Opening`.
+    once. A request that the front door has read waits for its slot only when it must ask. One that aiohttp has read
+    waits for its slot here, see `Opening`.
     """
     limits = request.app[LIMITS]
     if not route.is_streaming:
@@ -191,7 +191,7 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
         opening.give_back(error)
         raise
     finally:
-        if opening.place is not None:
+        if opening.slot is not None:
             opening.give_back()
 
 

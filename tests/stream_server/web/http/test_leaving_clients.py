@@ -108,7 +108,8 @@ async def test_clients_that_leave_a_silent_redis_leave_nothing(
     redis_server: RedisProcess, server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Some of them wait for Redis, the others for a call that they share."""
-    reads, count = server.app[app_keys.STORE].sessions._validities, batched_reads.MAX_CALLS * batched_reads.MAX_QUESTIONS
+    reads = server.app[app_keys.STORE].sessions._validities
+    count = batched_reads.MAX_CALLS * batched_reads.MAX_QUESTIONS
     redis_server.pause()
     try:
         opening = [await server.send_raw("GET /v1/stream?track=x HTTP/1.1") for _ in range(count)]
