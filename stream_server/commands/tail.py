@@ -164,15 +164,15 @@ MAX_EVENTS = 20_000
 class RateMeter:
     """Counts events, and computes rate and median age of those of the last ten seconds."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._began = now()
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._began = monotonic()
         self._recent: deque[tuple[float, float]] = deque(maxlen=MAX_EVENTS)
         self.count = 0
 
     def add(self, age_ms: float) -> None:
         """Count an event that is ``age_ms`` old."""
-        self._recent.append((self._now(), age_ms))
+        self._recent.append((self._monotonic(), age_ms))
         self.count += 1
 
     @property
@@ -180,9 +180,9 @@ class RateMeter:
         """Events per second in the window, which begins with the meter."""
         self._forget()
         if len(self._recent) == MAX_EVENTS:
-            seconds = self._now() - self._recent[0][0]
+            seconds = self._monotonic() - self._recent[0][0]
         else:
-            seconds = min(WINDOW_SECONDS, self._now() - self._began)
+            seconds = min(WINDOW_SECONDS, self._monotonic() - self._began)
         return len(self._recent) / max(seconds, 1.0)
 
     @property
@@ -198,6 +198,6 @@ class RateMeter:
         return f"{self.per_second:,.1f}/s · {self.count:,} events{shown}"
 
     def _forget(self) -> None:
-        oldest = self._now() - WINDOW_SECONDS
+        oldest = self._monotonic() - WINDOW_SECONDS
         while self._recent and self._recent[0][0] < oldest:
             self._recent.popleft()

@@ -32,9 +32,9 @@ class RecentErrors(logging.Handler):
     place in the code are taken in 10 s, so that a flood costs little. The next record of the place adds the others.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
-        self.addFilter(LogThrottle(clock))
+        self.addFilter(LogThrottle(monotonic))
         self._errors: OrderedDict[tuple[str, str], RecentError] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -47,14 +47,14 @@ class LoopWatch:
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, used_seconds: Callable[[], float] = time.thread_time
+        self, monotonic: Callable[[], float] = time.monotonic, thread_time: Callable[[], float] = time.thread_time
     ) -> None:
-        """Measure by ``clock``. ``used_seconds`` returns the processor time of the thread of the loop."""
+        """Measure by ``monotonic``. ``thread_time`` returns the processor time of the thread of the loop."""
         self.longest_seconds = 0.0
         self.blocked_count = 0
-        self._clock, self._used_seconds = clock, used_seconds
+        self._monotonic, self._thread_time = monotonic, thread_time
         self._due_at = self._used_before = 0.0
-        self._window_ends_at = clock() + WINDOW_SECONDS
+        self._window_ends_at = monotonic() + WINDOW_SECONDS
         self._longest_now = self._longest_before = 0.0
 
     @property
@@ -72,14 +72,14 @@ class LoopWatch:
 
     def _schedule(self) -> None:
         """Set the timer. A task that sleeps would do the same at one and a half times the cost."""
-        self._due_at, self._used_before = self._clock() + TICK_SECONDS, self._used_seconds()
+        self._due_at, self._used_before = self._monotonic() + TICK_SECONDS, self._thread_time()
         self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
-        now = self._clock()
+        now = self._monotonic()
         self._record(now - self._due_at, now)
         if now - self._due_at > STANDSTILL_SECONDS:
-            self._report(now - self._due_at, self._used_seconds() - self._used_before)
+            self._report(now - self._due_at, self._thread_time() - self._used_before)
         self._schedule()
 
     def _report(self, late_seconds: float, used_seconds: float) -> None:
@@ -108,20 +108,20 @@ class IterationBudget:
         is_left: Whether this iteration has time left. The last work of an iteration may take longer than that.
     """
 
-    __slots__ = ("_clock", "_is_scheduled", "_loop", "_max_seconds", "_on_iteration", "_spent_seconds", "is_left")
+    __slots__ = ("_is_scheduled", "_loop", "_max_seconds", "_on_iteration", "_spent_seconds", "_thread_time", "is_left")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, max_seconds: float, on_iteration: Callable[[], None],
-        clock: Callable[[], float] = time.thread_time,
+        thread_time: Callable[[], float] = time.thread_time,
     ) -> None:  # fmt: skip
-        """Allow ``max_seconds`` by ``clock`` in each iteration of ``loop``.
+        """Allow ``max_seconds`` of ``thread_time`` in each iteration of ``loop``.
 
         ``on_iteration`` is called in the iteration after work or :meth:`renew`, with a full budget.
         """
         self._loop = loop
         self._max_seconds = max_seconds
         self._on_iteration = on_iteration
-        self._clock = clock
+        self._thread_time = thread_time
         self._spent_seconds = 0.0
         self._is_scheduled = False
         self.is_left = True
@@ -129,11 +129,11 @@ class IterationBudget:
     def run(self, work: Callable[[], Result]) -> Result:
         """Call ``work`` and return its result. The time that it takes counts for this iteration, even if it raises."""
         self.renew()
-        started_at = self._clock()
+        started_at = self._thread_time()
         try:
             return work()
         finally:
-            self._spent_seconds += self._clock() - started_at
+            self._spent_seconds += self._thread_time() - started_at
             self.is_left = self._spent_seconds < self._max_seconds
 
     def renew(self) -> None:
@@ -156,11 +156,11 @@ class TurnQueue:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, max_seconds: float, clock: Callable[[], float] = time.thread_time
+        self, loop: asyncio.AbstractEventLoop, max_seconds: float, thread_time: Callable[[], float] = time.thread_time
     ) -> None:
-        """Work for ``max_seconds`` by ``clock`` in each iteration of ``loop``. The last work may take longer."""
+        """Work for ``max_seconds`` of ``thread_time`` in each iteration of ``loop``. The last work may take longer."""
         self._waiting: deque[Callable[[], object]] = deque()
-        self._budget = IterationBudget(loop, max_seconds, self._run_waiting, clock)
+        self._budget = IterationBudget(loop, max_seconds, self._run_waiting, thread_time)
 
     def __len__(self) -> int:
         return len(self._waiting)

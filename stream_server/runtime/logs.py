@@ -52,9 +52,9 @@ class LogThrottle(logging.Filter):
     error does not hide another one that is logged at the same line.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._clock = clock
+        self._monotonic = monotonic
         self._windows: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -65,10 +65,10 @@ class LogThrottle(logging.Filter):
         origin = (record.pathname, record.lineno, *_raised_at(record))
         if len(self._windows) >= MAX_PLACES:
             self._windows.clear()
-        started, count = self._windows.get(origin, (self._clock(), 0))
-        if self._clock() - started >= WINDOW_SECONDS:
+        started, count = self._windows.get(origin, (self._monotonic(), 0))
+        if self._monotonic() - started >= WINDOW_SECONDS:
             record.suppressed = max(0, count - MAX_LINES_PER_WINDOW)
-            started, count = self._clock(), 0
+            started, count = self._monotonic(), 0
         self._windows[origin] = (started, count + 1)
         return count < MAX_LINES_PER_WINDOW
 

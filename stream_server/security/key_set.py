@@ -45,10 +45,10 @@ class RemoteKeySet:
     Create it in a running event loop, and close it. Raises InvalidSetting if the environment has a proxy that is none.
     """
 
-    def __init__(self, url: str, authority: TokenAuthority, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, url: str, authority: TokenAuthority, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._url = url
         self._authority = authority
-        self._clock = clock
+        self._monotonic = monotonic
         self._refreshed_at: float | None = None
         self._fetched_at: float | None = None
         self._refresh_task: asyncio.Task[None] | None = None
@@ -87,11 +87,11 @@ class RemoteKeySet:
 
     @property
     def _age_seconds(self) -> float:
-        return 0.0 if self._fetched_at is None else self._clock() - self._fetched_at
+        return 0.0 if self._fetched_at is None else self._monotonic() - self._fetched_at
 
     @property
     def _may_fetch(self) -> bool:
-        return self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
+        return self._refreshed_at is None or self._monotonic() - self._refreshed_at >= MIN_REFRESH_SECONDS
 
     async def _refresh_alone(self) -> None:
         async with self._refresh_lock:
@@ -100,10 +100,10 @@ class RemoteKeySet:
 
     async def _refresh(self) -> None:
         """Fetch the key set and give it to the authority. If the fetch fails, log the failure and keep the old keys."""
-        self._refreshed_at = self._clock()
+        self._refreshed_at = self._monotonic()
         try:
             if self._authority.replace_keys(await self._fetch()):
-                self._fetched_at = self._clock()
+                self._fetched_at = self._monotonic()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeySetUnusable) as error:
             logger.warning("key set refresh failed, keeping the current keys: %s", type(error).__name__)
 

@@ -247,8 +247,8 @@ BUSY = "too many requests from your address are waiting"
 class Turns:
     """Limits how many requests of one address run at the same time while other addresses send requests, too."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._lines: WeakValueDictionary[str, FairQueue] = WeakValueDictionary()  # each lives as long as its slots
         self._latest_address = ""
         self._shared_until = -math.inf
@@ -260,7 +260,7 @@ class Turns:
         """
         if address != self._latest_address:
             if self._latest_address:
-                self._shared_until = self._clock() + SHARED_SECONDS
+                self._shared_until = self._monotonic() + SHARED_SECONDS
             self._latest_address = address
         line = self._lines.get(address)
         if line is None:
@@ -271,7 +271,7 @@ class Turns:
 
     def _is_alone(self) -> bool:
         """Return whether only one address has sent requests lately, which is not limited then."""
-        return self._clock() >= self._shared_until
+        return self._monotonic() >= self._shared_until
 
 
 PROMPT_REFUSALS = 10
@@ -284,14 +284,14 @@ DELAY_SECONDS = 0.5
 class RefusalDelay:
     """Counts the refusals of each address in the current second."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._second = 0
         self._counts: Counter[str] = Counter()
 
     def seconds(self, address: str) -> float:
         """Count one refusal of an address. Return the number of seconds by which to delay the answer."""
-        second = int(self._clock())
+        second = int(self._monotonic())
         if second != self._second:
             self._second = second
             self._counts.clear()

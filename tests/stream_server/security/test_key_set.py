@@ -64,7 +64,7 @@ async def key_set(key_server: KeyServer, auth: TokenAuthority) -> AsyncIterator[
     app.router.add_get("/keys", key_server.serve)
     app.router.add_get("/elsewhere", key_server.redirected)
     async with TestServer(app) as server:
-        made = RemoteKeySet(str(server.make_url("/keys")), auth, clock=lambda: key_server.now)
+        made = RemoteKeySet(str(server.make_url("/keys")), auth, monotonic=lambda: key_server.now)
         yield made
         await made.close()
 
