@@ -18,6 +18,7 @@ from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
+from stream_server.feed.log_reader import MAX_PAGE_ENTRIES
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ROLLED_BACK, TRIMMED
@@ -26,9 +27,6 @@ from stream_server.store.redis.subscription import Work
 from stream_server.store.social.user_graph import RestrictedAccountsSnapshot
 
 logger = logging.getLogger(__name__)
-
-MAX_PAGE_ENTRIES = 512
-"""Most entries that one read of the log returns: about 0.5 MB."""
 
 UNSIGNED_PAUSE_SECONDS = 0.005
 """Pause in seconds after a read of the log for unsigned messages, so that a flood of them costs few reads."""

@@ -30,9 +30,7 @@ REFRESH_SECONDS = 300.0
 MAX_AGE_SECONDS = 3600.0
 """Age in seconds of the keys from which they are not used: the issuer may have withdrawn one of them."""
 
-FETCH_TIMEOUT_SECONDS = 5.0
 MAX_KEY_SET_BYTES = 2**20
-"""Bounds of one fetch, from connecting to the last byte."""
 
 
 class KeySetUnusable(Exception):
@@ -53,7 +51,7 @@ class RemoteKeySet:
         self._fetched_at: float | None = None
         self._refresh_task: asyncio.Task[None] | None = None
         self._refresh_lock = asyncio.Lock()
-        timeout = aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=5.0)  # of one fetch, from connecting to the last byte
         try:
             self._session = aiohttp.ClientSession(timeout=timeout, proxy=proxy_for(url))
         except InvalidAddress as error:

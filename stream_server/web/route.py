@@ -1,5 +1,6 @@
 """One row of the URL table (``routes.py``): the definition of one HTTP route."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,6 +20,9 @@ ANY_TOKEN = "*"  # noqa: S105 - stands for any token, is not one
 """Instead of a scope: the route accepts any valid token."""
 
 JSON_MEDIA_TYPE = "application/json"
+
+PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+"""A part of a path that stands for a value, with its name as the group."""
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

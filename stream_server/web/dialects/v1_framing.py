@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from filters.entities import Url, extract_entities
+from filters.event import MAX_CACHED_BIOS
 from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.events.entry import Entry
 from stream_server.events.one_line import encode_json
@@ -40,9 +41,6 @@ FILTER_LEVEL = "low"
 MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
 MEDIA_SIZES = ("thumb", "small", "medium", "large")
 """Sizes that Twitter's v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
-
-MAX_CACHED_BIOS = 1024
-"""Descriptions whose links are cached, because authors post repeatedly."""
 
 DEFAULT_USER_MEMBERS: Json = {
     "listed_count": 0, "favourites_count": 0,
@@ -247,8 +245,6 @@ def _bio_links(bio: str) -> tuple[Url, ...]:
 
 
 LINE_END = b"\r\n"
-
-MEDIA_TYPE = "application/json"
 
 CODE_STALL, CODE_NORMAL, CODE_REVOKED, CODE_ADMIN_LOGOUT = 4, 5, 6, 7
 CODE_BACKFILL_DONE, CODE_EXCEPTION, CODE_SHED_LOAD = 9, 10, 12

@@ -13,7 +13,8 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
+from stream_server.web.dialects.v1 import SAMPLE_PERCENT
+from stream_server.web.dialects.v2_framing import select_v2_framing
 from stream_server.web.dialects.v2_parameters import (
     NO_RULES_PROBLEM,
     InvalidValue,
@@ -29,15 +30,13 @@ from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import DIALECT_CONNECTS
-from stream_server.web.route import Dialect
+from stream_server.web.route import JSON_MEDIA_TYPE, Dialect
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 MAX_BACKFILL_MINUTES = 5
-SAMPLE_PERCENT = "1"
-"""Percentage of the public posts that the sample stream sends."""
 
 _TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", re.ASCII)
 
@@ -77,7 +76,7 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
         present, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
         if not present:
             return problem_response(NO_RULES_PROBLEM, 409)
-    return open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE)
+    return open_stream(request, await _with_end_time(request, plan, v2_query), JSON_MEDIA_TYPE)
 
 
 def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:

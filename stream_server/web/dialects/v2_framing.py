@@ -25,6 +25,7 @@ from stream_server.web.dialects.status_text import (
     shown_media,
     status_text,
 )
+from stream_server.web.dialects.v1_framing import LINE_END
 from stream_server.web.dialects.v2_parameters import PROBLEM_TYPE_PREFIX, FieldSelection
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
@@ -233,12 +234,8 @@ _MEDIA_MEMBERS: dict[str, Callable[[Json], object]] = {
 }
 
 
-LINE_END = b"\r\n"
-
 MAX_CACHED_FRAMINGS = 256
 """Framings that are kept for sharing. Clients beyond these get a framing of their own."""
-
-MEDIA_TYPE = "application/json"
 
 DISABLED_BECAUSE = {FILTER_DISABLED: "failed", FILTER_TOO_COSTLY: "takes too long"}
 """The codes of warnings that a filter or rule was disabled, and the reasons as clients read them."""

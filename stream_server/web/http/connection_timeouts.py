@@ -13,7 +13,7 @@ import sys
 import termios
 from typing import NamedTuple
 
-from stream_server.runtime.listening import TcpKeepalive
+from stream_server.runtime.listening import IS_LINUX, TcpKeepalive
 
 HEADER_TIMEOUT_SECONDS = 15.0
 """Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
@@ -45,8 +45,6 @@ KEEPALIVE_IDLE_SECONDS = 15.0
 MIN_BYTES_PER_SECOND = 1024
 """Least speed at which a client must take an answer. A slower one could hold its slot in the table for hours."""
 
-
-IS_LINUX = sys.platform == "linux"
 
 _LAST_ACK_OFFSET_BYTES = 56
 """Offset of `tcpi_last_ack_recv` in `struct tcp_info`, in bytes. The field is in milliseconds."""

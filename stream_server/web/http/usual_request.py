@@ -12,21 +12,20 @@ from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
 
 from stream_server.web.http.app_keys import BODY, OPENING
-from stream_server.web.http.body import MAX_BODY_BYTES
+from stream_server.web.http.body import MAX_BODY_BYTES, NAME_PATTERN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
-from stream_server.web.route import Route
+from stream_server.web.route import PATH_PARAMETER, Route
 
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
 
 MAX_USUAL_FIELDS = 64
 
-_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-FIELDS = rf"((?:{_NAME}:[\t !-~]*\r\n)*)\r\n"
+FIELDS = rf"((?:{NAME_PATTERN}:[\t !-~]*\r\n)*)\r\n"
 """The usual header fields, as one group, and the blank line behind them."""
 
-_FIELD = re.compile(rf"({_NAME}):([^\r]*)\r\n")
+_FIELD = re.compile(rf"({NAME_PATTERN}):([^\r]*)\r\n")
 
 _UNUSUAL_FIELDS = frozenset({"transfer-encoding", "expect", "trailer", "te"})
 _UNUSUAL_OF_STREAM = _UNUSUAL_FIELDS | {"content-length"}
@@ -34,7 +33,6 @@ _UNUSUAL_OF_API = _UNUSUAL_FIELDS | {"content-encoding", "upgrade"}
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
 
 _NUMBER = re.compile(r"(?<=/)[0-9]{1,20}(?![^/])")
-_PARAMETER = re.compile(r"\{(\w+)\}")
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 EMPTY_STATUSES = frozenset({204, 304})
@@ -149,8 +147,8 @@ class ApiRoutes:
         self._rows: dict[str, tuple[Route, tuple[str, ...]]] = {}
         for found, row in routes.items():
             if not row.is_streaming and not row.lines and found.method == row.method:
-                names = tuple(_PARAMETER.findall(row.path))
-                self._rows[f"{row.method} {_PARAMETER.sub('{}', row.path)}"] = row, names
+                names = tuple(PATH_PARAMETER.findall(row.path))
+                self._rows[f"{row.method} {PATH_PARAMETER.sub('{}', row.path)}"] = row, names
         line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*))(?:\?([!\"$-~]*))? HTTP/1\.1\r\n"
         self._head = re.compile(line + FIELDS)
 

@@ -14,7 +14,7 @@ from filters.registry import Registry
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.validation import IDEMPOTENCY_KEY_HEADER
-from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
+from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, PATH_PARAMETER, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
 from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, LAST_EVENT_ID_PARAMETER
@@ -91,7 +91,6 @@ def _filter_parameters() -> dict[str, tuple[str, Json]]:
 
 
 SCHEMA_REF = "#/components/schemas/{name}"
-_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _METHOD_AND_PATH = re.compile(r"(``[^`]*``( and )?)+: ")
 _NO_TRAILING_LINE_FEED = r"(?!\n)"
 
@@ -197,7 +196,7 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses.add(503)
     if row.rate_limits:
         statuses.add(429)
-    if _PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
+    if PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
         statuses.add(404)
     if row.accepts_idempotency_key:
         statuses.add(409)
@@ -245,7 +244,7 @@ def _nested_objects(value: Any) -> Iterator[Json]:
 
 
 def _path_parameters(row: Route) -> list[Json]:
-    names = _PATH_PARAMETER.findall(row.path)
+    names = PATH_PARAMETER.findall(row.path)
     schemas = {name: _path_parameter_schema(name, allows_me=name == row.me_parameter) for name in names}
     return [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in schemas.items()]
 

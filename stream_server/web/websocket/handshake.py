@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
+from stream_server.config.origins import DEFAULT_PORTS
 from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
@@ -27,8 +28,6 @@ ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 MAX_ORIGIN_CHARS = 300
 """Longest `Origin` and `Host` that are compared: a host has 253 characters at most. Parsing takes quadratic time."""
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def is_websocket_request(request: web.Request) -> bool:
