@@ -19,10 +19,8 @@ would fill the memory."""
 MAX_SERVER_DELAY_SECONDS = 3600
 """Longest delay that a client takes from a server. One that names more is asked again after this time."""
 
-MAX_DATE_CHARS = 64
-"""Longest text that is read as a date."""
-
-_SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
+CONNECT_SECONDS = 10.0
+"""Timeout of a connection's start."""
 
 
 def bound_delay(seconds: object) -> float | None:
@@ -35,10 +33,10 @@ def bound_delay(seconds: object) -> float | None:
 def parse_retry_after(header: str | None) -> float | None:
     """Return the delay in seconds that a ``Retry-After`` header names by a number or a date; None for another text."""
     text = (header or "").strip()
-    if _SECONDS.fullmatch(text):
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
         return bound_delay(float(text))
     try:
-        at = parsedate_to_datetime(text[:MAX_DATE_CHARS])
+        at = parsedate_to_datetime(text[:64])  # longer than any date
         return bound_delay((at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

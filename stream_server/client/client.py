@@ -111,10 +111,6 @@ class LogInSession:
         return await self._transport.call(Session, "POST", "/v1/sessions", body=body, token="", is_once=is_once)
 
 
-MIN_PAUSE_SECONDS = 0.05
-"""Shortest time between two looks at the token, so that a token of a very short life does not keep the loop busy."""
-
-
 class StreamProlonger:
     """Gives each open stream the next token when the present one has reached 80 % of its lifetime.
 
@@ -147,7 +143,8 @@ class StreamProlonger:
             due_in = self._transport.tokens.seconds_to_renewal() if is_done else RETRY_SECONDS
             if due_in is None:
                 return
-            await asyncio.sleep(min(max(due_in, MIN_PAUSE_SECONDS), MAX_SERVER_DELAY_SECONDS))
+            # A token of a very short life must not keep the loop busy.
+            await asyncio.sleep(min(max(due_in, 0.05), MAX_SERVER_DELAY_SECONDS))
 
     def _open(self) -> list[Stream]:
         return [stream for stream in self._streams if stream.connection is not None]
