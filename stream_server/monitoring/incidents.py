@@ -48,7 +48,10 @@ class RecentErrors(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Remember a record. The logging library calls this under the lock of the handler."""
         try:
-            message = redact(_message_of(record))[:MAX_MESSAGE_CHARS]
+            text = record.getMessage()
+            error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+            shown = text if error is None else f"{text}: {type(error).__name__}: {error}"
+            message = redact(shown)[:MAX_MESSAGE_CHARS]
         except Exception:  # noqa: BLE001 - a record with wrong arguments; the log's own handler reports it
             return
         key = (record.name, message)
@@ -72,12 +75,6 @@ class RecentErrors(logging.Handler):
             yield
         finally:
             root.removeHandler(self)
-
-
-def _message_of(record: logging.LogRecord) -> str:
-    message = record.getMessage()
-    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
-    return message if error is None else f"{message}: {type(error).__name__}: {error}"
 
 
 class LimitHit(NamedTuple):

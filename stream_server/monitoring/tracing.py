@@ -176,14 +176,7 @@ def _remember(memory: OrderedDict[Position, _Value], position: Position, value: 
         memory.popitem(last=False)
 
 
-EXPORT_SECONDS = 5.0
-"""Longest time in seconds of one request to the collector. A thread of its own waits for it."""
-
-EXPORTER_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-
 TRACES_PATH = "/v1/traces"
-
-MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "social-stream-server[telemetry]"'
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
@@ -210,9 +203,10 @@ def check_settings(config: Config) -> None:
     if not _is_http_url(config.otlp_endpoint):
         raise InvalidSetting("--otlp-endpoint must be a URL such as http://127.0.0.1:4318")
     try:
-        import_module(EXPORTER_MODULE)
+        import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ImportError:
-        raise InvalidSetting(MISSING_EXTRA) from None
+        message = 'otlp_endpoint needs the extra `telemetry`: pip install "social-stream-server[telemetry]"'
+        raise InvalidSetting(message) from None
 
 
 def _is_http_url(text: str) -> bool:
@@ -236,5 +230,5 @@ def start_export(config: Config, hub: Hub, worker: int) -> Tracing | None:
 
     endpoint = config.otlp_endpoint.rstrip("/")
     endpoint = endpoint if endpoint.endswith(TRACES_PATH) else endpoint + TRACES_PATH
-    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=5.0)  # a thread of its own waits for the collector
     return Tracing(make_provider(BatchSpanProcessor(exporter), config.trace_ratio, worker), hub)
