@@ -12,7 +12,7 @@ import aiohttp
 
 from stream_server.client.errors import Malformed
 
-MAX_MESSAGE_BYTES = 16 * 2**20
+MAX_RECEIVED_BYTES = 16 * 2**20
 """Largest message of a stream and largest answer of a call, also when expanded. Without this limit one without an end
 would fill the memory."""
 
@@ -43,10 +43,10 @@ def parse_retry_after(header: str | None) -> float | None:
 
 
 async def read_answer(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body of an answer. Raises :class:`Malformed` if it has more than `MAX_MESSAGE_BYTES` when expanded."""
+    """Return the body of an answer. Raises :class:`Malformed` for more than `MAX_RECEIVED_BYTES` when expanded."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
-        if len(body) > MAX_MESSAGE_BYTES:
-            raise Malformed(f"an answer of more than {MAX_MESSAGE_BYTES} bytes")
+        if len(body) > MAX_RECEIVED_BYTES:
+            raise Malformed(f"an answer of more than {MAX_RECEIVED_BYTES} bytes")
     return bytes(body)

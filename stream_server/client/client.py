@@ -19,7 +19,14 @@ from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRe
 from stream_server.client.filters import Filters, Since, to_parameters, to_since
 from stream_server.client.poll import Poll
 from stream_server.client.stream import Stream, StreamOptions
-from stream_server.client.tokens import RENEWAL_SHARE, RETRY_SECONDS, FixedToken, Grant, RenewedToken, fetch_from
+from stream_server.client.tokens import (
+    RENEWAL_RETRY_SECONDS,
+    RENEWAL_SHARE,
+    FixedToken,
+    Grant,
+    RenewedToken,
+    fetch_from,
+)
 from stream_server.client.transport import Backoff, ClientOptions, Transport
 from stream_server.wire.objects import Session
 
@@ -140,7 +147,7 @@ class StreamProlonger:
         """Give open streams each new token, until no stream is open or the lifetime of the token is unknown."""
         while self._open():
             is_done = await self._prolong_all()
-            due_in = self._transport.tokens.seconds_to_renewal() if is_done else RETRY_SECONDS
+            due_in = self._transport.tokens.seconds_to_renewal() if is_done else RENEWAL_RETRY_SECONDS
             if due_in is None:
                 return
             # A token of a very short life must not keep the loop busy.

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
-from stream_server.client.bounds import CONNECT_SECONDS, MAX_MESSAGE_BYTES, bound_delay, parse_retry_after
+from stream_server.client.bounds import CONNECT_SECONDS, MAX_RECEIVED_BYTES, bound_delay, parse_retry_after
 from stream_server.client.errors import (
     Malformed,
     RequestRefused,
@@ -43,7 +43,7 @@ class FrameParser(Protocol):
     media_type: str
 
     def feed(self, chunk: bytes) -> Iterable[Frame]:
-        """Return the frames that ``chunk`` completes. Raises Malformed for a message over ``MAX_MESSAGE_BYTES``."""
+        """Return the frames that ``chunk`` completes. Raises Malformed for a message over ``MAX_RECEIVED_BYTES``."""
 
 
 class NdjsonParser:
@@ -69,8 +69,8 @@ class NdjsonParser:
     def _buffer(self, part: bytes) -> None:
         """Add bytes to the incomplete line. Raises Malformed if the line exceeds the size limit."""
         self._size += len(part)
-        if self._size > MAX_MESSAGE_BYTES:
-            raise Malformed(f"a line of more than {MAX_MESSAGE_BYTES} bytes")
+        if self._size > MAX_RECEIVED_BYTES:
+            raise Malformed(f"a line of more than {MAX_RECEIVED_BYTES} bytes")
         self._parts.append(part)
 
 
@@ -131,10 +131,10 @@ class SseParser:
             yield line
 
     def _buffer(self, part: bytes) -> None:
-        """Add bytes to the incomplete line. Raises Malformed if the block is over ``MAX_MESSAGE_BYTES`` now."""
+        """Add bytes to the incomplete line. Raises Malformed if the block is over ``MAX_RECEIVED_BYTES`` now."""
         self._size += len(part)
-        if self._size > MAX_MESSAGE_BYTES:
-            raise Malformed(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
+        if self._size > MAX_RECEIVED_BYTES:
+            raise Malformed(f"a message of more than {MAX_RECEIVED_BYTES} bytes")
         self._parts.append(part)
 
 
@@ -171,10 +171,10 @@ def _decode(raw: bytes, kind: str) -> Event:
 Framing = Literal["sse", "ndjson", "websocket"]
 """The formats of messages on the wire; the messages are the same in all framings."""
 
-MAX_PAGE_BYTES = 65536
+MAX_REFUSAL_BYTES = 65536
 """Most bytes that the client reads of an answer that is no stream."""
 
-CLOSE_SECONDS = 2.0
+WEBSOCKET_CLOSE_SECONDS = 2.0
 """Longest wait for the server's part in closing a WebSocket. A server that is dead does not take part."""
 
 
@@ -287,7 +287,7 @@ async def connect(
             if response.status != 200:
                 raise await _refusal(response)
             if response.content_type != parser.media_type:
-                page = summary_of(await response.content.read(MAX_PAGE_BYTES))
+                page = summary_of(await response.content.read(MAX_REFUSAL_BYTES))
                 raise Unreachable(f"the answer is no stream but {response.content_type}: {page or 'it has no text'}")
             yield HttpConnection(response, parser)
     except aiohttp.ClientResponseError as error:
@@ -313,7 +313,7 @@ def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: st
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
-    body = await response.content.read(MAX_PAGE_BYTES)
+    body = await response.content.read(MAX_REFUSAL_BYTES)
     return parse_refusal(response.status, parse_retry_after(response.headers.get("Retry-After")), body)
 
 
@@ -321,11 +321,11 @@ async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
 async def _connect_websocket(
     session: aiohttp.ClientSession, request: StreamRequest
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=CLOSE_SECONDS)
+    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=WEBSOCKET_CLOSE_SECONDS)
     try:
         opening = await session.ws_connect(
             request.url, params=request.parameters, headers=request.headers("*/*"), timeout=timeout,
-            max_msg_size=MAX_MESSAGE_BYTES, compress=15,
+            max_msg_size=MAX_RECEIVED_BYTES, compress=15,
         )  # fmt: skip
     except aiohttp.WSServerHandshakeError as error:
         raise await _why_refused(session, request, error) from error

@@ -16,7 +16,7 @@ import msgspec
 RENEWAL_SHARE = 0.8
 """The part of a token's lifetime after which the client gets the next one."""
 
-RETRY_SECONDS = 5.0
+RENEWAL_RETRY_SECONDS = 5.0
 """Seconds before another attempt, if a renewal failed while the token is still valid."""
 
 
@@ -99,10 +99,10 @@ class RenewedToken(FixedToken):
         except Exception:  # a function of the user may raise anything
             if not self._token or self._monotonic() >= self._expires_at:
                 raise
-            self._renew_at = self._monotonic() + RETRY_SECONDS
+            self._renew_at = self._monotonic() + RENEWAL_RETRY_SECONDS
             return
         is_same = grant.token == self._token and grant.expires_in > 0
-        self._renew_at = self._monotonic() + max(grant.renew_in, RETRY_SECONDS if is_same else 0.0)
+        self._renew_at = self._monotonic() + max(grant.renew_in, RENEWAL_RETRY_SECONDS if is_same else 0.0)
         self._expires_at = self._monotonic() + grant.expires_in
         self._token = grant.token
 

@@ -60,7 +60,7 @@ class Backoff:
 
 T = TypeVar("T")
 
-MAX_WAIT_SECONDS = 60.0
+MAX_OBEYED_DELAY_SECONDS = 60.0
 """Longest delay that a call waits for if the server asks for it. A longer one, such as that of a daily limit, is raised
 with ``retry_after``: the caller may not want to wait for hours."""
 
@@ -188,7 +188,7 @@ class Transport:
                 may_have_happened = may_have_happened or error.may_have_happened
                 failures += 1
                 may_repeat = error.is_temporary and not (options.get("is_once", False) and may_have_happened)
-                is_soon = (error.retry_after or 0.0) <= MAX_WAIT_SECONDS
+                is_soon = (error.retry_after or 0.0) <= MAX_OBEYED_DELAY_SECONDS
                 if failures < options.get("attempts", self._attempts) and may_repeat and is_soon:
                     self.repeats += 1
                     await asyncio.sleep(self._backoff.delay(failures - 1, error.retry_after))

@@ -11,7 +11,7 @@ from stream_server.runtime.logs import LogThrottle, redact
 
 MAX_ERRORS = 20
 
-MAX_MESSAGE_CHARS = 500
+MAX_ERROR_CHARS = 500
 """Longest remembered message in characters; the rest is cut off."""
 
 
@@ -51,7 +51,7 @@ class RecentErrors(logging.Handler):
             text = record.getMessage()
             error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
             shown = text if error is None else f"{text}: {type(error).__name__}: {error}"
-            message = redact(shown)[:MAX_MESSAGE_CHARS]
+            message = redact(shown)[:MAX_ERROR_CHARS]
         except Exception:  # noqa: BLE001 - a record with wrong arguments; the log's own handler reports it
             return
         key = (record.name, message)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MAX_OPEN_TRACES = 100
 """Most requests that are traced at the same time. A client can ask for a trace with ``traceparent``."""
 
-MAX_REMEMBERED = 1000
+MAX_REMEMBERED_ENTRIES = 1000
 """Most entries that wait for their request, or requests that wait for their entry."""
 
 _Value = TypeVar("_Value")
@@ -172,7 +172,7 @@ class Tracing:
 
 def _remember(memory: OrderedDict[Position, _Value], position: Position, value: _Value) -> None:
     memory[position] = value
-    if len(memory) > MAX_REMEMBERED:
+    if len(memory) > MAX_REMEMBERED_ENTRIES:
         memory.popitem(last=False)
 
 

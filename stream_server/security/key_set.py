@@ -27,7 +27,7 @@ MIN_REFRESH_SECONDS = 30.0
 REFRESH_SECONDS = 300.0
 """Age in seconds of the keys at which the next token makes the server fetch them again, without waiting for them."""
 
-MAX_AGE_SECONDS = 3600.0
+MAX_KEY_AGE_SECONDS = 3600.0
 """Age in seconds of the keys from which they are not used: the issuer may have withdrawn one of them."""
 
 MAX_KEY_SET_BYTES = 2**20
@@ -66,7 +66,7 @@ class RemoteKeySet:
 
     def lacks_key_for(self, token: str) -> bool:
         """Return whether the authority lacks the key of ``token``. It forgets keys that are too old."""
-        if self._age_seconds > MAX_AGE_SECONDS:
+        if self._age_seconds > MAX_KEY_AGE_SECONDS:
             self._authority.forget_keys()
         return not self._authority.has_key_for(token)
 

@@ -89,7 +89,7 @@ MAX_TOKEN_BYTES = 8192
 MAX_CANDIDATES = 16
 """Most keys of a key set that are tried on a token. A signature of RSA takes 30 µs to verify."""
 
-MAX_REMEMBERED = 10_000
+MAX_REMEMBERED_TOKENS = 10_000
 """Number of tokens whose claims are remembered, about 6 MB. The one that was unused for longest is forgotten first."""
 
 USER_ID = re.compile(r"[0-9]{1,20}")
@@ -215,7 +215,7 @@ class TokenAuthority:
             body, valid_until = self._verify_signature(token, now)
             claims = self._read_claims(token, body, now)
             known = claims, now, min(valid_until, claims.exp)
-            if len(self._verified) >= MAX_REMEMBERED:
+            if len(self._verified) >= MAX_REMEMBERED_TOKENS:
                 del self._verified[next(iter(self._verified))]
         self._verified[digest] = known  # behind all that were not used since
         return known[0]
