@@ -33,9 +33,6 @@ MAX_STEP_RELATIONS = 750
 PAGE_MEMBERS = 250
 """Number of members in one page of a large relation. It holds Redis for about half a millisecond."""
 
-MAX_LARGE_READS = 2
-"""Most large graphs that a process reads at the same time."""
-
 _PREFIXES = [keys.key_for(name).encode() for name in RELATIONS]
 _SIZE_READS = [KeyRead(b"ZCARD", prefix) for prefix in _PREFIXES]
 _SET_READS = [KeyRead(b"ZRANGE", prefix, b"0", b"%d" % MAX_STEP_RELATIONS, b"WITHSCORES") for prefix in _PREFIXES]
@@ -79,7 +76,8 @@ class UserGraphs(Noun):
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
         self._graphs = BatchedReads(self._read_graphs)
-        self._large_queue = FairQueue(MAX_LARGE_READS, "too many streams are being opened; try again")
+        # A process reads two large graphs at the same time.
+        self._large_queue = FairQueue(2, "too many streams are being opened; try again")
         self._large_reads: set[asyncio.Task[UserGraph]] = set()
 
     def get_graph(self, uid: str) -> "asyncio.Future[UserGraph]":
@@ -106,7 +104,10 @@ class UserGraphs(Noun):
         while len(found) < len(uids):
             begin, room = len(found), float(MAX_STEP_RELATIONS)
             if sizes[begin] > room:
-                found.append(self._start_large_read(uids[begin], positions[0]))
+                large_read = asyncio.get_running_loop().create_task(self._read_large_graph(uids[begin], positions[0]))
+                self._large_reads.add(large_read)
+                large_read.add_done_callback(self._large_reads.discard)
+                found.append(large_read)
                 continue
             end = begin
             while end < len(uids) and sizes[end] <= room:
@@ -133,12 +134,6 @@ class UserGraphs(Noun):
 
     async def _read_head(self) -> Position:
         return newest_position((await self._redis.execute(READ_NEWEST_ENTRY))[0])
-
-    def _start_large_read(self, uid: str, head: Position) -> "asyncio.Task[UserGraph]":
-        read = asyncio.get_running_loop().create_task(self._read_large_graph(uid, head))
-        self._large_reads.add(read)
-        read.add_done_callback(self._large_reads.discard)
-        return read
 
     async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
         """Read a graph in pages. The log's head was ``applied_from`` before that."""
