@@ -43,7 +43,9 @@ async def read_circles(redis: RedisClient, noun: str, ids: Sequence[bytes]) -> l
     # In the order of a `Circle`.
     fields = ("kind" if is_group else "private", "uid", "name_json", "description_json", "members", "created")
     replies = await redis.execute(*(("HMGET", key + each, *fields) for each in ids)) if ids else ()
-    return [None if row[1] is None else Circle(each, *row, is_group) for each, row in zip(ids, replies, strict=True)]
+    return [
+        None if row[1] is None else Circle._make((each, *row, is_group)) for each, row in zip(ids, replies, strict=True)
+    ]
 
 
 async def find_visible(sight: Sight, noun: str, ids: Sequence[bytes]) -> list[Circle | None]:

@@ -46,9 +46,6 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.timelines.home_visits import HomeVisits
 
-LIKES_COUNTED = 100
-"""Newest likes of the viewer that show whom the viewer likes."""
-
 HALF_LIFE_MS = 12 * 3_600_000
 """Age in milliseconds at which a status has lost half of its importance."""
 
@@ -77,13 +74,9 @@ class RankingInputs(NamedTuple):
 
 def rank(inputs: RankingInputs) -> int:
     """Return the rank of a status: a whole number, higher for a more important status. It does not change with time."""
-    return round(RANK_STEPS_PER_DOUBLING * (log2(_weight_without_age(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
-
-
-def _weight_without_age(inputs: RankingInputs) -> float:
     interest = 1 + log2(1 + inputs.likes + 2 * inputs.comments + 3 * inputs.reposts)
     closeness = 1.0 if inputs.is_own else 1 + log2(1 + inputs.likes_given) + inputs.is_mutual
-    return interest * closeness
+    return round(RANK_STEPS_PER_DOUBLING * (log2(interest * closeness) + inputs.posted_ms / HALF_LIFE_MS))
 
 
 class Timelines:
@@ -271,14 +264,23 @@ class Timelines:
 
         Each is a `ListPosition` (rank and id) and its JSON.
         """
-        if not ids:
-            return []
         rows = await statuses.read_rows(self._core, ids)
         originals = await statuses.read_originals(self._core, rows)
         await statuses.learn(sight, rows, originals)
         shown = [statuses.shown_json(sight, row, originals, Visibility.VISIBLE) for row in rows]
         seen = [(each, row, json) for each, row, json in zip(ids, rows, shown, strict=True) if row and json]
-        mutual, given = await self._read_closeness(sight.viewer, [*{row.author for _, row, _ in seen}])
+        if not seen:
+            return []
+        authors = [*{row.author for _, row, _ in seen}]
+        following, followers, liked = (
+            keys.key_for(name).encode() + sight.viewer for name in ("following", "followers", "liked")
+        )
+        follows, followed, likes = await self._core.execute(
+            ("ZMSCORE", following, *authors), ("ZMSCORE", followers, *authors), ("ZRANGE", liked, 0, 99, "REV")
+        )
+        mutual = {a for a, one, other in zip(authors, follows, followed, strict=True) if one and other}
+        status = keys.key_for("status").encode()
+        given = Counter(await self._core.execute(*(("HGET", status + each, "uid") for each in likes)) if likes else ())
         ranked = []
         for status_id, row, json in seen:
             counted = row
@@ -290,23 +292,6 @@ class Timelines:
             )  # fmt: skip
             ranked.append((ListPosition(rank(inputs), status_id.decode()), json))
         return sorted(ranked, key=lambda each: _ranking_key(each[0]), reverse=True)
-
-    async def _read_closeness(self, viewer: bytes, authors: Sequence[bytes]) -> tuple[set[bytes], Counter[bytes]]:
-        """Return the authors whom the viewer follows and who follow the viewer, and likes of the viewer by author."""
-        if not authors:
-            return set(), Counter()
-        following, followers, liked = (keys.key_for(name).encode() + viewer for name in _CLOSENESS_KEYS)
-        follows, followed, likes = await self._core.execute(
-            ("ZMSCORE", following, *authors), ("ZMSCORE", followers, *authors),
-            ("ZRANGE", liked, 0, LIKES_COUNTED - 1, "REV"),
-        )  # fmt: skip
-        status = keys.key_for("status").encode()
-        given = await self._core.execute(*(("HGET", status + each, "uid") for each in likes)) if likes else []
-        mutual = {a for a, one, other in zip(authors, follows, followed, strict=True) if one and other}
-        return mutual, Counter(author for author in given if author)
-
-
-_CLOSENESS_KEYS = ("following", "followers", "liked")
 
 
 def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, Show]:
