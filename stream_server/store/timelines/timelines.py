@@ -18,6 +18,7 @@ what users do, not by waiting. Therefore a page cursor stays valid.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from math import log2
 from typing import Literal, NamedTuple
 
@@ -108,10 +109,7 @@ class Timelines:
     async def read_list(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
         """Return the timeline of a list (of users): the statuses by its members."""
         sight = Sight(self._core, viewer)
-
-        async def admit() -> None:
-            await circles.require(sight, "list", list_id)
-
+        admit = partial(circles.require, sight, "list", list_id)
         return await self._read_derived_timeline(sight, keys.list_timeline(list_id), page_request, admit)
 
     async def read_home_by_importance(self, viewer: str, page_request: PageRequest) -> Page:
@@ -145,10 +143,7 @@ class Timelines:
     async def read_group(self, viewer: str, group_id: str, page_request: PageRequest) -> Page:
         """Return the statuses that were posted in a group of users."""
         sight = Sight(self._core, viewer)
-
-        async def admit() -> None:
-            await circles.require(sight, "group", group_id)
-
+        admit = partial(circles.require, sight, "group", group_id)
         return await self._read_ids(sight, keys.key_for("grouped", group_id), page_request, admit=admit)
 
     async def read_tag(self, viewer: str, tag: str, page_request: PageRequest) -> Page:
@@ -217,10 +212,7 @@ class Timelines:
 
     async def _read_of_status(self, row: str, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         sight = Sight(self._core, viewer)
-
-        async def admit() -> None:
-            await statuses.require(sight, status_id)
-
+        admit = partial(statuses.require, sight, status_id)
         return await self._read_ids(sight, keys.key_for(row, status_id), page_request, admit=admit)
 
     async def _read_ids(
