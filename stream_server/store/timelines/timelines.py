@@ -148,7 +148,10 @@ class Timelines:
 
     async def read_tag(self, viewer: str, tag: str, page_request: PageRequest) -> Page:
         """Return the statuses with a hashtag, given with or without ``#``. Raises BadRequest for an invalid hashtag."""
-        return await self._read_ids(Sight(self._core, viewer), keys.key_for("tag", fold_tag(tag)), page_request)
+        text = tag.removeprefix("#").removeprefix("\uff03")
+        if [found.text for found in extract_entities("#" + text).hashtags] != [text]:
+            raise BadRequest("a hashtag: letters, digits and _, not digits alone", param="tag")
+        return await self._read_ids(Sight(self._core, viewer), keys.key_for("tag", fold(text)), page_request)
 
     async def read_mentions(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the statuses that mention the viewer."""
@@ -295,14 +298,6 @@ def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, 
         lambda members: statuses.show(sight, [member for member, _ in members], least),
         lambda members: statuses.judge(sight, [member for member, _ in members], least),
     )
-
-
-def fold_tag(tag: str) -> str:
-    """Return a hashtag without ``#``, normalized as in Redis keys. Raises BadRequest if the text is not a hashtag."""
-    text = tag.removeprefix("#").removeprefix("\uff03")
-    if [found.text for found in extract_entities("#" + text).hashtags] != [text]:
-        raise BadRequest("a hashtag: letters, digits and _, not digits alone", param="tag")
-    return fold(text)
 
 
 def _ranking_key(position: ListPosition) -> tuple[int, int]:
