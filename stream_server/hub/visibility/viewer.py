@@ -277,12 +277,13 @@ class Viewer:
             bits |= VisibilityFact.FOLLOWER
         if self.blocks.get(uid, NEVER_MS) < at_ms or self.blockers.get(uid, NEVER_MS) < at_ms:
             bits |= VisibilityFact.BLOCKED
-        if self.mutes.get(uid, NEVER_MS) < at_ms:
+        if self.mutes and self.mutes.get(uid, NEVER_MS) < at_ms:
             bits |= VisibilityFact.MUTED
         if at_ms == TODAY_MS:
-            if uid in self._restricted_accounts.suspended:
+            accounts = self._restricted_accounts
+            if uid in accounts.suspended:
                 bits |= VisibilityFact.SUSPENDED
-            if uid in self._restricted_accounts.protected:
+            if uid in accounts.protected:
                 bits |= VisibilityFact.PROTECTED
         return bits
 

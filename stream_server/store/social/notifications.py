@@ -47,9 +47,11 @@ class Notifications(Noun):
             shown = list[bytes | None]()
             for (name, number), more in zip(members, found, strict=True):
                 kind, source, _ = name.split(b":", 2)
-                row = None if more is None else rows[source]
+                if more is None or (row := rows[source]) is None:
+                    shown.append(None)
+                    continue
                 # The same bytes as those of ``lua/notification.lua``.
-                shown.append(row and b'{"id":"%b","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (
+                shown.append(b'{"id":"%b","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (
                     number, kind, row.public_json(), more, users.time_text(created_ms(int(number))),
                     b"true" if int(number) <= mark else b"false",
                 ))  # fmt: skip
