@@ -97,8 +97,8 @@ class StoredRules(Noun):
 
         A rule that is already stored (a duplicate) stays as it is. With ``all_or_nothing``, one duplicate prevents the
         call from storing any rule. With ``dry_run``, the call stores no rule. Raises TooLarge ``too_many`` if the user
-        would have more than `MAX_RULES_PER_USER` rules or `MAX_RULE_BYTES_PER_USER` bytes of them. A repeated call of
-        whose rules one was removed since raises NotFound if the log no longer has the entry of the first call.
+        would have more than `MAX_RULES_PER_USER` rules or `MAX_RULE_BYTES_PER_USER` bytes of them. Raises NotFound
+        for a repeated call if one of its rules is removed and the log no longer has the entry of the first call.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))

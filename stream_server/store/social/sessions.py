@@ -133,8 +133,9 @@ class Sessions(Noun):
             for token in some:
                 user_id, suspended, valid_from, scopes = next(replies)
                 ttl_ms = next(replies) if token.session else -1
+                is_known = bool(next(replies))  # as a session, or as a revoked token
                 is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
-                is_revoked = is_too_old or bool(next(replies)) != bool(token.session)
+                is_revoked = is_too_old or is_known != bool(token.session)
                 granted = frozenset(scopes.decode().split()) if scopes else _NOTHING_GRANTED
                 lasts_seconds = ttl_ms / 1000 if ttl_ms >= 0 else math.inf
                 found.append(TokenValidity(user_id is not None, is_revoked, suspended == b"1", granted, lasts_seconds))
