@@ -67,7 +67,7 @@ class StoredRules(Noun):
         rules = ("HVALS", keys.key_for("rules", uid))
         rows, newest = await self._redis.execute_at_once(rules, READ_NEWEST_ENTRY)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
-        return sorted(saved, key=_age_order), newest_position(newest)
+        return sorted(saved, key=lambda rule: int(rule.id)), newest_position(newest)
 
     async def get_all_at(self, uid: str, position: Position) -> tuple[list[entry.SavedRule], Position]:
         """Return the rules that a user had at a position of the log, oldest first, and this position.
@@ -82,7 +82,8 @@ class StoredRules(Noun):
         gone = [msgspec.json.decode(row, type=_RemovedRule) for row in later]
         known = max([position, *(parse_cursor(rule.removed.encode()) for rule in gone if not rule.id)])
         rules = [msgspec.json.decode(row, type=entry.SavedRule) for row in rows] + [rule for rule in gone if rule.id]
-        return sorted([rule for rule in rules if int(rule.id) <= known.status_number], key=_age_order), known
+        then = [rule for rule in rules if int(rule.id) <= known.status_number]
+        return sorted(then, key=lambda rule: int(rule.id)), known
 
     async def add(
         self,
@@ -139,7 +140,3 @@ class StoredRules(Noun):
         """Remove one saved rule. Raises NotFound if the user has no rule with this id."""
         if not await self.remove(uid, [rule_id], idempotency_key):
             raise NotFound("unknown rule", param="id")
-
-
-def _age_order(rule: entry.SavedRule) -> int:
-    return int(rule.id)
