@@ -114,8 +114,7 @@ class Store:
         self.comments = Comments(*connections)
         self.lists, self.groups = Lists(*connections), Groups(*connections)
         self.talks = Talks(*connections)
-        self.rules = StoredRules(*connections)
-        self.audit = AuditLog(*connections)
+        self.rules, self.audit = StoredRules(*connections), AuditLog(*connections)
         self.ingest = Ingest(*connections, detect_language)
         self.open_streams = OpenStreams(*connections, self._derived)
 
