@@ -12,7 +12,7 @@ from functools import cache
 class VisibilityFact:
     """Facts about a viewer, an author and a text, as bits. Together they decide whether the viewer sees the text.
 
-    They are plain ints, because a sum of enum flags costs some µs. Scripts know them by the same names.
+    They are plain ints, because each sum of enum flags costs about a µs. Scripts know them by the same names.
     """
 
     NONE = 0
