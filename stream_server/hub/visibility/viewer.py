@@ -293,10 +293,9 @@ class Viewer:
         """Apply an entry that changes the relations of this user. Before `load`, store the entry for `load`."""
         if not self.is_loaded:
             self._entries_before_load.append(entry)
-        elif entry.position.n > self.applied_from.n:
-            self._apply_change(entry)
-
-    def _apply_change(self, entry: Entry) -> None:
+            return
+        if entry.position.n <= self.applied_from.n:
+            return
         kind, author, when = entry.kind, entry.event.author or "", entry.position.ms
         if kind.startswith("group_"):
             has_ended = kind in {"group_leave", "group_delete"}
