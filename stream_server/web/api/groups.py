@@ -26,7 +26,7 @@ from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key
 from stream_server.web.limits.rate_limits import TALKS, WRITE_LIMITS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, GroupKind, List, Notification, Talk, TalkMessage
 
 
@@ -73,7 +73,7 @@ class GroupPage(paging.PageAnswer):
     groups: list[Group]
 
 
-async def add_member(request: web.Request) -> web.Response:
+async def add_member(request: Request) -> web.Response:
     """``PUT /v1/groups/{id}/members/{uid}``: join (uid ``me``), or add a user to the caller's private group.
 
     A user who does not follow the caller is only invited (202), and then joins with ``me``.
@@ -84,7 +84,7 @@ async def add_member(request: web.Request) -> web.Response:
     return json_response(group, status=202 if is_invited else 200)
 
 
-def _member_id(request: web.Request) -> str:
+def _member_id(request: Request) -> str:
     """Return the member's user id from the path, in which ``me`` stands for the caller."""
     return request[CLAIMS].sub if request.match_info["uid"] == "me" else query.read_path_id(request, "uid")
 
@@ -164,7 +164,7 @@ class NotificationPage(paging.PageAnswer):
     unread: UnreadNumber
 
 
-async def list_notifications(request: web.Request) -> web.Response:
+async def list_notifications(request: Request) -> web.Response:
     """``GET /v1/notifications``: list the caller's notifications, newest first, and count the unread ones."""
     list_page = request.app[STORE].notifications.list_with_unread_count
     page, unread = await list_page(request[CLAIMS].sub, paging.read_page_request(request))

@@ -20,7 +20,7 @@ from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import X_REQUEST_ID
 from stream_server.web.limits.rate_limits import WRITES
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.web.streaming.response_head import STREAM_HEADERS
 
 NDJSON = "application/x-ndjson"
@@ -42,7 +42,7 @@ MAX_BATCHES_BEHIND = 2
 server has heard of the timelines and has sent the next batch."""
 
 
-async def ingest(request: web.Request) -> web.StreamResponse:
+async def ingest(request: Request) -> web.StreamResponse:
     """``POST /v1/ingest``: write the lines of another site, and answer each with a line."""
     if read_content_type(request).media_type not in LINE_MEDIA_TYPES:
         raise UnsupportedMediaType(f"send {NDJSON}: one JSON object a line", param="Content-Type")
@@ -71,7 +71,8 @@ class IngestExchange:
     read.
     """
 
-    def __init__(self, request: web.Request) -> None:
+    def __init__(self, request: Request) -> None:
+        assert isinstance(request, web.BaseRequest)  # aiohttp reads all requests whose bodies have lines
         self._request = request
         self._ingest = request.app[STORE].ingest
         self._message_max_chars = request.app[CONFIG].message_max_chars

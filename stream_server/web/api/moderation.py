@@ -16,7 +16,7 @@ from stream_server.web.http.app_keys import OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import REPORTS, WRITE_LIMITS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.wire.objects import Status, User
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
@@ -118,7 +118,7 @@ class SuspensionState(msgspec.Struct):
     suspended: bool
 
 
-async def read_state(request: web.Request) -> web.Response:
+async def read_state(request: Request) -> web.Response:
     """``GET /v1/admin/operations``: read the state of all workers of this server, of Redis, the log and the jobs."""
     return encode_response(await request.app[OPERATIONS].read_state())
 

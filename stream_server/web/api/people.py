@@ -32,7 +32,7 @@ from stream_server.web.http.responses import (
 )
 from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limits import FOLLOWS, LOOKUPS, SIGN_UPS
-from stream_server.web.route import NO_TOKEN, Route
+from stream_server.web.route import NO_TOKEN, Request, Route
 from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
 
 MAX_ACCOUNTS = 1000
@@ -75,7 +75,7 @@ class UserChanges(fields.PatchBody):
     protected: bool | UnsetType = UNSET
 
 
-async def update(request: web.Request) -> web.Response:
+async def update(request: Request) -> web.Response:
     """``PATCH /v1/users/me``: change the caller's profile; `protected` hides the statuses from non-followers."""
     sent, key = await read_keyed_body(UserChanges, request)
     changes = sent.present_members()
@@ -123,7 +123,7 @@ class AccountResults(msgspec.Struct):
     users: list[AccountResult]
 
 
-async def sign_up(request: web.Request) -> web.Response:
+async def sign_up(request: Request) -> web.Response:
     """``POST /v1/users``: create a user; the answer includes the e-mail address.
 
     An Idempotency-Key has no effect, because keys belong to existing users. A repeated request gets ``login_taken``.
@@ -138,7 +138,7 @@ async def sign_up(request: web.Request) -> web.Response:
     return created_response(user, "/v1/users/")
 
 
-async def check_available(request: web.Request) -> web.Response:
+async def check_available(request: Request) -> web.Response:
     """``GET /v1/users/available?login=&email=``: tell whether a new user could take a login or an e-mail address."""
     _refuse_without_sign_up(request)
     asked = query.parsed_query(request, AvailabilityQuery)
@@ -147,13 +147,13 @@ async def check_available(request: web.Request) -> web.Response:
     return encode_response(await request.app[STORE].users.check_available(asked.login, asked.email))
 
 
-async def get_users(request: web.Request) -> web.Response:
+async def get_users(request: Request) -> web.Response:
     """``GET /v1/users?ids=``: read several users in the requested order; unknown ids are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("users", await request.app[STORE].users.get_many(request[CLAIMS].sub, ids))
 
 
-async def get_by_login(request: web.Request) -> web.Response:
+async def get_by_login(request: Request) -> web.Response:
     """``GET /v1/users/by-login/{login}``: read one user by login; letter case does not matter."""
     login = request.match_info["login"]
     if not fields.LOGIN_PATTERN.fullmatch(login):
@@ -161,7 +161,7 @@ async def get_by_login(request: web.Request) -> web.Response:
     return json_response(await request.app[STORE].users.get_by_login(request[CLAIMS].sub, login))
 
 
-async def create_accounts(request: web.Request) -> web.Response:
+async def create_accounts(request: Request) -> web.Response:
     """``POST /v1/admin/users``: create users without passwords; for a login that exists, return the existing user."""
     asked, key = await read_keyed_body(NewAccounts, request)
     if len(asked.users) > MAX_ACCOUNTS:
@@ -171,7 +171,7 @@ async def create_accounts(request: web.Request) -> web.Response:
     return encode_response(AccountResults([AccountResult(*result) for result in results]))
 
 
-def _refuse_without_sign_up(request: web.Request) -> None:
+def _refuse_without_sign_up(request: Request) -> None:
     """Raise NotFound if users do not sign up here: the setting is off, or an identity provider has the users."""
     config = request.app[CONFIG]
     if config.sign_up == "off" or config.external_subjects == "on":
@@ -226,7 +226,7 @@ class FollowRequestState(msgspec.Struct):
     requested_by: bool
 
 
-async def follow_many(request: web.Request) -> web.Response:
+async def follow_many(request: Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
     batch, key = await read_keyed_body(FollowBatch, request)
     _check_batch(batch)
@@ -267,7 +267,7 @@ class RelationshipState(msgspec.Struct):
     muting: PrivateFlag | UnsetType = UNSET
 
 
-async def get_relationship(request: web.Request) -> web.Response:
+async def get_relationship(request: Request) -> web.Response:
     """``GET /v1/users/{id}/relationship/{other}``: tell whether each of two users follows the other.
 
     If the caller is one of the two users, the answer also has their follow requests, and the caller's block and mute.
@@ -278,7 +278,7 @@ async def get_relationship(request: web.Request) -> web.Response:
     return encode_response({**known, "mutual": relationship.is_mutual})
 
 
-def _two_users(request: web.Request) -> tuple[str, str]:
+def _two_users(request: Request) -> tuple[str, str]:
     return query.read_path_id(request), query.read_path_id(request, "other")
 
 

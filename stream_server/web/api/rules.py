@@ -26,7 +26,7 @@ from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limits import TRIALS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -108,14 +108,14 @@ class PreviewBody(Body):
     minutes: Annotated[int, Meta(ge=1, le=MAX_PREVIEW_MINUTES, description="how far to look back")]
 
 
-async def list_saved(request: web.Request) -> web.Response:
+async def list_saved(request: Request) -> web.Response:
     """``GET /v1/rules``: list the caller's rules, the oldest first; ``ids`` selects some of them."""
     ids = query.parsed_query(request, RulesQuery).ids
     rules, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
     return encode_response({"rules": [_members_of(rule) for rule in rules if not ids or rule.id in ids]})
 
 
-async def add(request: web.Request) -> web.Response:
+async def add(request: Request) -> web.Response:
     """``POST /v1/rules``: save rules, all or none; the caller's open streams use them at once."""
     new_rules, key = await read_keyed_body(NewRules, request)
     texts, dry_run = await _canonical_rules(request, new_rules), new_rules.dry_run
@@ -126,7 +126,7 @@ async def add(request: web.Request) -> web.Response:
     return encode_response({"rules": answers, "dry_run": dry_run}, status=200 if dry_run else 201)
 
 
-async def delete_many(request: web.Request) -> web.Response:
+async def delete_many(request: Request) -> web.Response:
     """``POST /v1/rules/delete``: delete several of the caller's rules; ``not_deleted`` lists unknown ids."""
     deletion, key = await read_keyed_body(RuleDeletion, request)
     ids, dry_run = deletion.ids, deletion.dry_run
@@ -136,7 +136,7 @@ async def delete_many(request: web.Request) -> web.Response:
     return encode_response(DeletedRules(deleted, missing, dry_run))
 
 
-async def explain(request: web.Request) -> web.Response:
+async def explain(request: Request) -> web.Response:
     """``POST /v1/rules/explain``: tell part by part why a rule matches a status, or why it does not."""
     asked = await validation.read_body_as(ExplainBody, request)
     if isinstance(asked.status, TrialStatus):
@@ -148,7 +148,7 @@ async def explain(request: web.Request) -> web.Response:
     return encode_response({"matched": explanation.matched, "rule": rule.text, "parts": explanation.to_json()})
 
 
-async def preview(request: web.Request) -> web.Response:
+async def preview(request: Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked = await validation.read_body_as(PreviewBody, request)
     limits = request.app[LIMITS]
@@ -157,7 +157,7 @@ async def preview(request: web.Request) -> web.Response:
         return encode_response(await _run_preview(request, await _parse_rule(request, asked.rule), asked.minutes))
 
 
-async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tuple[str, str]]:
+async def _canonical_rules(request: Request, new_rules: NewRules) -> list[tuple[str, str]]:
     """Return the canonical text and the tag of each new rule.
 
     Raises BadRequest for an invalid rule, and for one that names a login which no user has.
@@ -171,7 +171,7 @@ async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tu
     return [(rule.text, new.tag) for rule, new in zip(rules, new_rules.rules, strict=True)]
 
 
-async def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
+async def _parse_rule(request: Request, text: str, param: str = "rule") -> Rule:
     """Parse a rule. Raises BadRequest if it is invalid."""
     with _rule_errors(param):
         return await request.app[SUBSCRIPTION_PARSER].parse_rule(text, request[CLAIMS].sub)
@@ -198,7 +198,7 @@ def _members_of(rule: StoredRule) -> dict[str, str]:
     return {"rule": rule.rule, "tag": rule.tag, "id": rule.id, "created": rule.created}
 
 
-async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[str, Any]:
+async def _run_preview(request: Request, rule: Rule, minutes: int) -> dict[str, Any]:
     """Run a preview and return the members of its answer. Raises Unavailable if this server cannot read the log."""
     hub = request.app[HUB]
     parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{minutes}m"}

@@ -31,7 +31,7 @@ from stream_server.web.http.responses import (
     list_response,
 )
 from stream_server.web.http.validation import read_keyed_body
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.wire.objects import Comment, LikeCount, Location, Media, Place, Status
 
 MAX_MEDIA = 4
@@ -95,7 +95,7 @@ class StatusesById(msgspec.Struct):
     statuses: list[Status]
 
 
-async def post(request: web.Request) -> web.Response:
+async def post(request: Request) -> web.Response:
     """``POST /v1/statuses``: post a status; the log has the status before the server answers."""
     new_status, key = await read_keyed_body(NewStatus, request)
     check_message_text(new_status.message, request.app[CONFIG].message_max_chars)
@@ -105,7 +105,7 @@ async def post(request: web.Request) -> web.Response:
     return created_response(status, "/v1/statuses/")
 
 
-async def get_statuses(request: web.Request) -> web.Response:
+async def get_statuses(request: Request) -> web.Response:
     """``GET /v1/statuses?ids=``: read several statuses in the requested order; those not found are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("statuses", await request.app[STORE].statuses.get_many(request[CLAIMS].sub, ids))
@@ -131,7 +131,7 @@ class CommentPage(paging.PageAnswer):
     comments: list[Comment]
 
 
-async def post_comment(request: web.Request) -> web.Response:
+async def post_comment(request: Request) -> web.Response:
     """``POST /v1/statuses/{id}/comments``: comment on a status; the server answers after the comment is on the log."""
     status_id = query.read_path_id(request)
     new_comment, key = await read_keyed_body(NewComment, request)
@@ -200,7 +200,7 @@ class Trends(msgspec.Struct, rename={"from_": "from"}):
     trends: list[TrendAnswer]
 
 
-async def get_trends(request: web.Request) -> web.Response:
+async def get_trends(request: Request) -> web.Response:
     """``GET /v1/trends``: list the tags or words that more people use than an hour ago."""
     asked = query.parsed_query(request, TrendsQuery)
     language = "" if asked.lang is None else primary_language(asked.lang)

@@ -26,7 +26,7 @@ from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import ANONYMOUS, DIALECT_CONNECTS
-from stream_server.web.route import Dialect
+from stream_server.web.route import Dialect, Request
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, read_stream_parameters
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
@@ -60,7 +60,7 @@ _COUNT = re.compile(r"-?[0-9]{1,9}")
 _IDS = re.compile(r"[0-9,\s]+")
 
 
-async def read_v1_parameters(request: web.Request) -> dict[str, str]:
+async def read_v1_parameters(request: Request) -> dict[str, str]:
     """Return the nonempty parameters of the query and the form. Repeated list parameters are joined with commas."""
     if V1_PARAMETERS not in request:
         request[V1_PARAMETERS] = await read_stream_parameters(
@@ -69,7 +69,7 @@ async def read_v1_parameters(request: web.Request) -> dict[str, str]:
     return request[V1_PARAMETERS]
 
 
-def read_framing_options(request: web.Request, stream: str, parameters: Mapping[str, str]) -> V1FramingOptions:
+def read_framing_options(request: Request, stream: str, parameters: Mapping[str, str]) -> V1FramingOptions:
     """Return the message format that the client requests. An option with an unknown value counts as off."""
     delimited = parameters.get("delimited", "").lower() == "length"
     stall_warnings = parameters.get("stall_warnings", "").lower() == "true"
@@ -166,22 +166,22 @@ REASON_420 = "Enhance Your Calm"
 """Reason phrase of status 420, which HTTP does not define."""
 
 
-async def filter_stream(request: web.Request) -> web.StreamResponse:
+async def filter_stream(request: Request) -> web.StreamResponse:
     """``/1.1/statuses/filter.json``: send posts in ``language`` that match ``track``, ``follow`` or ``locations``."""
     return await _plan_and_open(request, "statuses/filter", read_predicates)
 
 
-async def sample_stream(request: web.Request) -> web.StreamResponse:
+async def sample_stream(request: Request) -> web.StreamResponse:
     """``/1.1/statuses/sample.json``: send one public status in a hundred, the same statuses to every client."""
     return await _plan_and_open(request, "statuses/sample", lambda _: {"sample": SAMPLE_PERCENT})
 
 
-async def firehose_stream(request: web.Request) -> web.StreamResponse:
+async def firehose_stream(request: Request) -> web.StreamResponse:
     """``/1.1/statuses/firehose.json``: send all public statuses."""
     return await _plan_and_open(request, "statuses/firehose", lambda _: {"firehose": "true"})
 
 
-async def read_token(request: web.Request) -> str:
+async def read_token(request: Request) -> str:
     """Return the token in the Authorization header, else in ``oauth_token`` of the query or of a form.
 
     Raises Unauthorized if all are absent.
@@ -219,7 +219,7 @@ V1_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
 async def _plan_and_open(
-    request: web.Request, stream: str, read_filters: Callable[[Mapping[str, str]], dict[str, str]]
+    request: Request, stream: str, read_filters: Callable[[Mapping[str, str]], dict[str, str]]
 ) -> web.StreamResponse:
     """Open the stream of a route. ``read_filters`` returns its filters by the parameters, or refuses these."""
     await request.app[LIMITS].use(request, DIALECT_CONNECTS)
@@ -233,7 +233,7 @@ async def _plan_and_open(
     return open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
 
 
-async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
+async def _plan(request: Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
     """Plan a stream from ``abs(backfill_count)`` posts before the head on. A negative count lets it end at the head."""
     parser = request.app[SUBSCRIPTION_PARSER]
     if backfill_count:

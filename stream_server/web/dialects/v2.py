@@ -29,7 +29,7 @@ from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import DIALECT_CONNECTS
-from stream_server.web.route import Dialect
+from stream_server.web.route import Dialect, Request
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
@@ -42,7 +42,7 @@ SAMPLE_PERCENT = "1"
 _TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", re.ASCII)
 
 
-async def read_token(request: web.Request) -> str:
+async def read_token(request: Request) -> str:
     """Return the bearer token of a request; raise Unauthorized if there is none."""
     return read_bearer_token(request)
 
@@ -50,7 +50,7 @@ async def read_token(request: web.Request) -> str:
 V2_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
-async def search_stream(request: web.Request) -> web.StreamResponse:
+async def search_stream(request: Request) -> web.StreamResponse:
     """``GET /2/tweets/search/stream``: send posts that match the caller's saved rules.
 
     409 if the caller has none now, and had none where the stream begins.
@@ -58,12 +58,12 @@ async def search_stream(request: web.Request) -> web.StreamResponse:
     return await _plan_and_open(request, {"rules": "saved"})
 
 
-async def sample_stream(request: web.Request) -> web.StreamResponse:
+async def sample_stream(request: Request) -> web.StreamResponse:
     """``GET /2/tweets/sample/stream``: send one public post in a hundred, the same ones to every client."""
     return await _plan_and_open(request, {"sample": SAMPLE_PERCENT})
 
 
-async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
+async def _plan_and_open(request: Request, filters: dict[str, str]) -> web.StreamResponse:
     v2_query = read_v2_query(request)
     framing = select_v2_framing(read_fields(v2_query), chunked=supports_chunked(request))
     framing = compress_if_accepted(request, framing)
@@ -88,7 +88,7 @@ def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
     return {"since": f"-{minutes}m"} if minutes else {}
 
 
-async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:
+async def _with_end_time(request: Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:
     """End the stream at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
     if "end_time" not in query_parameters:
         return plan

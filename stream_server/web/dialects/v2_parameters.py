@@ -17,6 +17,7 @@ from stream_server.web.dialects.status_text import Json
 from stream_server.web.http.query import query_of
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
 from stream_server.web.limits.rate_limits import Allowance
+from stream_server.web.route import Request
 
 PROBLEM_TYPE_PREFIX = "https://api.twitter.com/2/problems/"
 """Prefix of all problem types. Clients compare the types as text."""
@@ -177,7 +178,7 @@ def _read_names(parameters: Mapping[str, str], param: str, known: frozenset[str]
     return names
 
 
-def read_v2_query(request: web.Request) -> dict[str, str]:
+def read_v2_query(request: Request) -> dict[str, str]:
     """Return the query's parameters, each with its last value. Raises BadRequest for non-UTF-8 or over 200 pairs."""
     return dict(query_of(request).pairs)
 

@@ -29,6 +29,7 @@ from stream_server.web.http.body import MAX_BODY_BYTES, read_json_body
 from stream_server.web.http.fields import Body
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_idempotency_key
+from stream_server.web.route import Request
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 RULES_BODY_FACTOR = 16
@@ -79,7 +80,7 @@ class RulesRequest(NamedTuple):
     delete_all: bool
 
 
-async def list_rules(request: web.Request) -> web.Response:
+async def list_rules(request: Request) -> web.Response:
     """``GET /2/tweets/search/stream/rules``: list the caller's rules, oldest first, all or those in ``ids``."""
     v2_query = read_v2_query(request)
     max_results = read_int(v2_query, "max_results", MAX_RULES_PER_USER, 1, MAX_RULES_PER_USER)
@@ -91,13 +92,13 @@ async def list_rules(request: web.Request) -> web.Response:
     return encode_response(render_listed(page, next_token, _now_ms()))
 
 
-async def count_rules(request: web.Request) -> web.Response:
+async def count_rules(request: Request) -> web.Response:
     """``GET /2/tweets/search/stream/rules/counts``: tell how many rules the caller has and how many a user may have."""
     fields = read_v2_query(request).get("rules_count.fields", "").split(",")
     return encode_response(render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
 
 
-async def change_rules(request: web.Request) -> web.Response:
+async def change_rules(request: Request) -> web.Response:
     """``POST /2/tweets/search/stream/rules``: add rules (201) or delete rules (200); each has its own outcome."""
     rules_request = await _read_rules_request(request)
     if rules_request.rules_body.add is not None:
@@ -105,7 +106,7 @@ async def change_rules(request: web.Request) -> web.Response:
     return await _delete_rules(request, rules_request)
 
 
-async def _read_rules_request(request: web.Request) -> RulesRequest:
+async def _read_rules_request(request: Request) -> RulesRequest:
     """Parse a POST that changes rules. Raises BadRequest unless it has exactly one of add, delete and delete_all."""
     v2_query = read_v2_query(request)
     dry_run, delete_all = read_bool(v2_query, "dry_run"), read_bool(v2_query, "delete_all")
@@ -116,7 +117,7 @@ async def _read_rules_request(request: web.Request) -> RulesRequest:
     return RulesRequest(rules_body, body, dry_run, delete_all)
 
 
-async def _add_rules(request: web.Request, rules_request: RulesRequest, new_rules: Sequence[V2NewRule]) -> web.Response:
+async def _add_rules(request: Request, rules_request: RulesRequest, new_rules: Sequence[V2NewRule]) -> web.Response:
     valid, refused = await _parse_rules(request, new_rules)
     created: list[StoredRule] = []
     if valid:
@@ -127,7 +128,7 @@ async def _add_rules(request: web.Request, rules_request: RulesRequest, new_rule
     return encode_response(render_added(created, refused, _now_ms()), status=201)
 
 
-async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> tuple[RuleTexts, list[RefusedRule]]:
+async def _parse_rules(request: Request, new_rules: Iterable[V2NewRule]) -> tuple[RuleTexts, list[RefusedRule]]:
     """Return the canonical text and the tag of each valid rule, and the invalid rules with their errors."""
     valid, refused, parsed = [], [], []
     for new_rule in new_rules:
@@ -160,7 +161,7 @@ def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[l
     return created, duplicates
 
 
-async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> web.Response:
+async def _delete_rules(request: Request, rules_request: RulesRequest) -> web.Response:
     ids, unknown = await _ids_to_delete(request, rules_request)
     key = read_idempotency_key(request, rules_request.raw_body)
     remove = request.app[STORE].rules.remove
@@ -169,7 +170,7 @@ async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> we
     return encode_response(render_deleted(deleted, unknown, _now_ms()))
 
 
-async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
+async def _ids_to_delete(request: Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the ids of the rules to delete, and a pair ("values", text) for each given text that no saved rule has."""
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
@@ -181,7 +182,7 @@ async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> t
     return list(dict.fromkeys(ids)), [("values", value) for value, text in texts.items() if text not in saved_texts]
 
 
-async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
+async def _canonical_text_or_empty(request: Request, value: str) -> str:
     """Return a rule's canonical text. Return "" if the rule is invalid, because no saved rule has this text."""
     try:
         return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value, request[CLAIMS].sub)).text
@@ -189,7 +190,7 @@ async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
         return ""
 
 
-async def _load_rules(request: web.Request) -> list[StoredRule]:
+async def _load_rules(request: Request) -> list[StoredRule]:
     saved, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
     return saved
 

@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, TooLarge, UnsupportedMediaType
 from stream_server.web.http.app_keys import BODY, TURN
+from stream_server.web.route import Request
 
 BODY_TIMEOUT_SECONDS = 15.0
 """Seconds within which the whole body must arrive. The server refuses a body that takes longer."""
@@ -55,7 +56,7 @@ class ContentType(NamedTuple):
 NO_CONTENT_TYPE = ContentType("")
 
 
-def read_content_type(request: web.Request) -> ContentType:
+def read_content_type(request: Request) -> ContentType:
     """Return the parsed `Content-Type`, :data:`NO_CONTENT_TYPE` without the header.
 
     The time is linear, and no library reads the header. Raises UnsupportedMediaType for a header that is not of the
@@ -104,7 +105,7 @@ def refuse_codings(headers: Mapping[str, str]) -> None:
             raise UnsupportedMediaType("send the body without compression", param=name)
 
 
-async def read_body(request: web.Request, max_bytes: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
     """Read the whole body, chunked or not. Raises TooLarge as soon as the body exceeds ``max_bytes``.
 
     ``max_bytes`` is at least `MAX_BODY_BYTES`, so a body that came with its head is never too large.
@@ -123,7 +124,8 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
         return await _receive_body(request, max_bytes)
 
 
-async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
+async def _receive_body(request: Request, max_bytes: int) -> bytes:
+    assert isinstance(request, web.BaseRequest)  # the body of each other request came with its head
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
@@ -138,7 +140,7 @@ async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
+async def read_json_body(request: Request, max_bytes: int) -> bytes:
     """Read a body of `application/json` in UTF-8. Raises UnsupportedMediaType for another Content-Type."""
     text = request.headers.get(hdrs.CONTENT_TYPE)
     media_type, charset = NO_CONTENT_TYPE if text is None else _parse_content_type(text)

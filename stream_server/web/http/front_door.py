@@ -5,7 +5,7 @@ import logging
 import socket
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -93,7 +93,7 @@ class FrontDoor:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[HUB].limits.send_buffer_bytes)
         app.freeze()
         await app.startup()
-        values = cast("web.Application", dict(app))  # a stream looks up twenty, and an app does each look-up in Python
+        values = dict[Any, Any](app)  # a stream looks up twenty, and an app does each look-up in Python
         dispatcher = Dispatcher(app)
         self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
         streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
@@ -210,8 +210,7 @@ class FrontDoor:
         """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:
-            # It has every attribute of aiohttp's request that the functions for its route use.
-            response = await handle_request(cast("web.Request", request), request.route)
+            response = await handle_request(request, request.route)
             if response is OPENED:
                 return
             goes_on = request.keep_alive and response.keep_alive is not False

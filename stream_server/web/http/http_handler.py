@@ -77,8 +77,9 @@ class TargetLimit:
 class HttpRequest(web.Request):
     """A request that aiohttp has parsed. :class:`Dispatcher` finds its route and notes it here."""
 
-    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info", "route"})
+    ATTRS = web.Request.ATTRS | frozenset({"app", "connection", "match_info", "route"})
     app: web.Application = cast("web.Application", None)  # set by the dispatcher; aiohttp has properties instead
+    connection: Connection
     match_info: web.UrlMappingMatchInfo = cast("web.UrlMappingMatchInfo", None)
     route = UNMATCHED
 
@@ -100,14 +101,13 @@ class Dispatcher:
         protocol.connection.task = task
         protocol.begin_request(message, payload)
         request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)
-        request.app = self._app
+        request.app, request.connection = self._app, protocol.connection
         return request
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request by its route."""
         assert isinstance(request, HttpRequest)
-        protocol = request.protocol
-        assert isinstance(protocol, Handler)
+        connection = request.connection
         request.match_info = found = await self._app.router.resolve(request)
         found.add_app(self._app)
         found.freeze()
@@ -122,10 +122,10 @@ class Dispatcher:
         request.route = self._app[ROUTES].get(found.route, UNDECLARED)
         if request.route.is_streaming:
             if request.route.lines:
-                protocol.connection.cycle.pass_through()
+                connection.cycle.pass_through()
             else:
-                protocol.connection.cycle.begin_stream()
-            protocol.connection.go_on()
+                connection.cycle.begin_stream()
+            connection.go_on()
             state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
             request[OPENING] = Opening.in_task(self._app[LIMITS].openings.slot(), state)
         return await handle_request(request, request.route)

@@ -51,7 +51,7 @@ from stream_server.web.http.responses import (
     read_request_id,
 )
 from stream_server.web.limits.rate_limits import ANONYMOUS, FILES
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Request, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 from stream_server.wire.errors import STATUS_BY_CODE
 
@@ -61,11 +61,12 @@ CLIENT_LEFT = 499
 """Instead of a status in a trace: the client has disconnected before the answer."""
 
 
-async def _refuse(request: web.Request) -> web.StreamResponse:
+async def _refuse(request: Request) -> web.StreamResponse:
     """Redirect a request that no route serves, if it means a page. Else raise the refusal of an unknown path or method.
 
     A target with a ``#`` gets BadRequest. It must not have one (RFC 9112 section 3.2), and libraries drop what follows.
     """
+    assert isinstance(request, web.Request)  # the front door reads requests of known paths alone
     if "#" in request.raw_path:
         raise BadRequest("in a URL, a `#` is written as %23")
     methods = request.app[FIXED_PATHS].get(request.path)
@@ -87,7 +88,7 @@ UNMATCHED = Route("*", "(unmatched)", _refuse, scope=NO_TOKEN, is_write=False)
 """Stands for a path that no route has, or a method that its route does not have."""
 
 
-async def handle_request(request: web.Request, route: Route) -> web.StreamResponse:
+async def handle_request(request: Request, route: Route) -> web.StreamResponse:
     """Give the request an id, check it, turn every exception into an error answer, and record the metrics.
 
     ``route`` is its row in the URL table. Raises ConnectionError if the client has disconnected.
@@ -130,7 +131,7 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
     return response
 
 
-async def _count_refusal(request: web.Request, error: Exception) -> Exception:
+async def _count_refusal(request: Request, error: Exception) -> Exception:
     """Count a refused request that no limit has counted yet, as a request without a token. Return the error to send.
 
     This is RateLimited instead of ``error`` if the client has too many such requests. A client that is refused too
@@ -149,14 +150,14 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     return error
 
 
-def _begin_trace(request: web.Request, route: Route) -> TracedRequest | None:
+def _begin_trace(request: Request, route: Route) -> TracedRequest | None:
     """Begin the trace of a request that writes, if it is sampled."""
     if request.method == "GET" or not route.is_write or route.is_streaming:
         return None
     return request.app[TRACING].begin(request.method, route.path, request.headers)
 
 
-def _complete_headers(request: web.Request, route: Route, response: web.StreamResponse) -> None:
+def _complete_headers(request: Request, route: Route, response: web.StreamResponse) -> None:
     """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
     headers[X_REQUEST_ID] = request[REQUEST_ID]
@@ -171,7 +172,7 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
         response.force_close()  # the client's next request finds another server
 
 
-async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamResponse:
+async def _handle_in_turn(request: Request, route: Route) -> web.StreamResponse:
     """Answer a request when its turn has come.
 
     On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
@@ -195,7 +196,7 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
             opening.give_back()
 
 
-async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamResponse:
+async def _handle_if_allowed(request: Request, route: Route) -> web.StreamResponse:
     """Check the query, the token and the limits against the route's row in the URL table, then call the handler.
 
     The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
@@ -226,7 +227,7 @@ async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamRe
     return await handler(request)
 
 
-def _error_answer(request: web.Request, route: Route, error: Exception) -> web.Response:
+def _error_answer(request: Request, route: Route, error: Exception) -> web.Response:
     """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
     if isinstance(error, web.HTTPException):
         refused = http_exception_to_api_error(request.method, error)
@@ -235,7 +236,7 @@ def _error_answer(request: web.Request, route: Route, error: Exception) -> web.R
     if refused is None:
         logger.error("unhandled error in a request handler", exc_info=error, extra=_request_extra(request))
         refused = InternalError("internal error; it was logged")
-    if request.writer.output_size > 0:
+    if isinstance(request, web.BaseRequest) and request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
     request.app[METRICS].http.refusals[refused.error_code] += 1
     if isinstance(refused, RateLimited):
@@ -248,7 +249,7 @@ def _error_answer(request: web.Request, route: Route, error: Exception) -> web.R
     return response
 
 
-def _request_extra(request: web.Request) -> dict[str, str]:
+def _request_extra(request: Request) -> dict[str, str]:
     return {"request_id": request[REQUEST_ID]}
 
 

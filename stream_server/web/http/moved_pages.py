@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 
 from stream_server.web.http.app_keys import FIXED_PATHS, STATIC_FILES
 from stream_server.web.http.static_files import StaticFile
+from stream_server.web.route import Request
 
 DOCS, CONSOLE = "/docs", "/console"
 
@@ -19,7 +20,7 @@ SITE = "/docs/site/"
 SITE_CONTENTS = f"{SITE}README.html"
 
 
-def find_page(request: web.Request) -> str | None:
+def find_page(request: Request) -> str | None:
     """Return the path of the page that a request for an unknown path means; None if it means none."""
     if request.method not in {"GET", "HEAD"} or "//" in request.path:  # clients resolve `..` behind `//` in two ways
         return None
@@ -38,7 +39,7 @@ def _find_in_site(name: str, files: Mapping[str, StaticFile]) -> str:
     return next((path for path in (page, SITE_CONTENTS) if path in files), DOCS)
 
 
-def redirect(request: web.Request, path: str) -> web.Response:
+def redirect(request: Request, path: str) -> web.Response:
     """Return a redirect to a path of this server.
 
     Its target is relative to the request's (RFC 9110 section 10.2.2), because a proxy may serve all paths below another

@@ -3,13 +3,13 @@
 from typing import Annotated
 
 import msgspec
-from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
 from stream_server.store import pagination as pages
 from stream_server.web.http import query
 from stream_server.web.http.fields import Cursor, Id
+from stream_server.web.route import Request
 
 MAX_IDS = 200
 """Most ids in the query of one request, and most items on one page."""
@@ -63,6 +63,6 @@ class PageAnswer(msgspec.Struct):
     prev: Annotated[Cursor | None, Meta(description="pass it as `after` for the preceding items; null at the start")]
 
 
-def read_page_request(request: web.Request) -> pages.PageRequest:
+def read_page_request(request: Request) -> pages.PageRequest:
     """Return the page request in the query. Raises TypeError unless the route's query is a :class:`PageQuery`."""
     return query.parsed_query(request, PageQuery).page_request()

@@ -13,7 +13,7 @@ from filters.suggestion import did_you_mean
 from stream_server.errors import BadRequest
 from stream_server.web.http.app_keys import QUERY
 from stream_server.web.http.validation import to_api_error
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
 
@@ -53,7 +53,7 @@ class Query(NamedTuple):
         return [value for each, value in self.pairs if each == name]
 
 
-def query_of(request: web.Request) -> Query:
+def query_of(request: Request) -> Query:
     """Return the query of a request. Raises BadRequest for non-UTF-8 or over 200 pairs.
 
     The query is parsed once for a request, although several checks of a stream read it. Clients send the same short
@@ -106,7 +106,7 @@ def _decode_bytes(escapes: re.Match[str]) -> str:
     return bytes.fromhex(escapes[0].replace("%", "")).decode()
 
 
-def check_parameter_names(request: web.Request, route: Route) -> None:
+def check_parameter_names(request: Request, route: Route) -> None:
     """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
     known, names = None if route.query is None else _parameter_readers(route.query), query_of(request).names
     if known is None and TOKEN_PARAMETERS.isdisjoint(names):
@@ -125,7 +125,7 @@ def _unknown_parameter(name: str, message: str) -> BadRequest:
     return BadRequest(message, code="unknown_parameter", param=name[:64])
 
 
-def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
+def read_query(request: Request, query_type: type[QueryType]) -> QueryType:
     """Parse the query into a ``query_type``. Raises an ApiError that names a missing or invalid parameter."""
     text = request.rel_url.raw_query_string
     if len(text) <= MAX_KEPT_STRUCT_CHARS and _is_immutable(query_type):
@@ -148,7 +148,7 @@ def _read_text(text: str, query_type: type[QueryType]) -> QueryType:
         raise refusal from None
 
 
-def parsed_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
+def parsed_query(request: Request, query_type: type[QueryType]) -> QueryType:
     """Return the query that the middleware parsed. Raises TypeError if the route declares another ``query_type``."""
     query = request[QUERY]
     if not isinstance(query, query_type):
@@ -156,7 +156,7 @@ def parsed_query(request: web.Request, query_type: type[QueryType]) -> QueryType
     return query
 
 
-def read_path_id(request: web.Request, name: str = "id") -> str:
+def read_path_id(request: Request, name: str = "id") -> str:
     """Return the id at ``{name}`` in the path. Raises BadRequest unless it has 1 to 20 decimal digits."""
     text = request.match_info[name]
     if not _ID_PATTERN.fullmatch(text):

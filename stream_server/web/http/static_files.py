@@ -11,6 +11,8 @@ from pathlib import PurePath
 
 from aiohttp import ETag, hdrs, web
 
+from stream_server.web.route import Request
+
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -82,7 +84,7 @@ def load_files(folder: Traversable, prefix: str, policy: str) -> dict[str, Stati
     return found
 
 
-def file_response(request: web.Request, file: StaticFile, coding: str) -> web.Response:
+def file_response(request: Request, file: StaticFile, coding: str) -> web.Response:
     """Return the answer with a file: 304 without a body if the client has these bytes (RFC 9110 §13.1.2), else 200.
 
     ``coding`` is the content coding that the client accepts: `gzip` sends a text with it, under a tag of its own.

@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
-from aiohttp import web
 
 from filters.suggestion import did_you_mean
 from stream_server.errors import ApiError, BadRequest, TooLarge
 from stream_server.store.idempotency import SERVER_TTL_MS, IdempotencyKey
 from stream_server.web.http.app_keys import CLAIMS, WAIVED
 from stream_server.web.http.body import MAX_BODY_BYTES, normalise_json, read_json_body
+from stream_server.web.route import Request
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
 
@@ -51,12 +51,12 @@ _json_schema = cache(msgspec.json.schema)
 _BOUND_NAMES = {">=": "at least ", "<=": "at most ", None: ""}
 
 
-async def read_body_as(body_type: type[BodyType], request: web.Request) -> BodyType:
+async def read_body_as(body_type: type[BodyType], request: Request) -> BodyType:
     """Return the request's JSON body as a ``body_type``. Raises ApiError for an invalid body."""
     return decode_body(body_type, await read_json_body(request, MAX_BODY_BYTES))
 
 
-def read_idempotency_key(request: web.Request, body: bytes = b"") -> IdempotencyKey:
+def read_idempotency_key(request: Request, body: bytes = b"") -> IdempotencyKey:
     """Return the key of the `Idempotency-Key` header, or a new random key if the request has no such header.
 
     A client's key belongs to one request: Redis refuses the key if the same user sends it with another method, URL or
@@ -75,7 +75,7 @@ def read_idempotency_key(request: web.Request, body: bytes = b"") -> Idempotency
     return found._replace(ttl_ms=SERVER_TTL_MS) if WAIVED in request else found
 
 
-async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, IdempotencyKey]:
+async def read_keyed_body(body_type: type[BodyType], request: Request) -> tuple[BodyType, IdempotencyKey]:
     """Return the request's body as a ``body_type``, and its idempotency key. Raises ApiError if either is invalid."""
     body = await read_json_body(request, MAX_BODY_BYTES)
     return decode_body(body_type, body), read_idempotency_key(request, body)

@@ -15,6 +15,7 @@ from stream_server.hub.poll import LongPoll, PollResult
 from stream_server.web.http.app_keys import HUB, OPENING
 from stream_server.web.http.fields import Cursor
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
+from stream_server.web.route import Request
 from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
@@ -43,7 +44,7 @@ class PolledEvents(msgspec.Struct):
     more: bool
 
 
-async def poll_events(request: web.Request) -> web.Response:
+async def poll_events(request: Request) -> web.Response:
     """``GET`` and ``POST /v1/events``: answer as soon as an event matches, or without events after ``wait`` seconds.
 
     A HEAD request does not wait. A user has few polls at the same time, also while their filters are parsed.
@@ -63,7 +64,7 @@ class _Asked(NamedTuple):
     filters: StreamFilters
 
 
-def _read_poll(request: web.Request, parser: SubscriptionParser, parameters: dict[str, str]) -> _Asked:
+def _read_poll(request: Request, parser: SubscriptionParser, parameters: dict[str, str]) -> _Asked:
     start_parameter = _start_parameter(parameters)
     is_first = start_parameter not in parameters and LAST_EVENT_ID_HEADER not in request.headers
     wait = pop_number(parameters, "wait", *WAIT_SECONDS_BOUNDS)
@@ -74,7 +75,7 @@ def _read_poll(request: web.Request, parser: SubscriptionParser, parameters: dic
     return _Asked(start_parameter, is_first, wait, limit, filters)
 
 
-async def _poll(request: web.Request) -> web.Response:
+async def _poll(request: Request) -> web.Response:
     hub, parser = request.app[HUB], request.app[SUBSCRIPTION_PARSER]
     read = partial(_read_poll, request, parser)
     async with request[OPENING].given_back():  # those who wait for their turn must not keep others from Redis

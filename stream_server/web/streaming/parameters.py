@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from aiohttp import web
-
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.body import MAX_BODY_BYTES, decode_object, read_body, read_content_type
 from stream_server.web.http.query import parse_pairs, query_of
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.route import JSON_MEDIA_TYPE
+from stream_server.web.route import JSON_MEDIA_TYPE, Request
 
 LAST_EVENT_ID_PARAMETER = "lastEventId"
 """Query parameter to which polyfills of EventSource append the cursor of the last event that they received."""
@@ -29,7 +27,7 @@ _REPEATED = "given more than once; join values with a comma"
 
 
 async def read_stream_parameters(
-    request: web.Request, separators: Mapping[str, str], read: Callable[[dict[str, str]], T], *, in_turn: bool = False
+    request: Request, separators: Mapping[str, str], read: Callable[[dict[str, str]], T], *, in_turn: bool = False
 ) -> T:
     """Read all parameters of a stream's request, and return the result of ``read`` for them.
 
@@ -50,7 +48,7 @@ async def read_stream_parameters(
     return await request.app[LIMITS].payer(request).run_in_turn(lambda: read(parse()))
 
 
-def read_query_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
+def read_query_parameters(request: Request, separators: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of a stream's GET or HEAD request, as `read_stream_parameters` does."""
     return join_parameters([pair for pair in query_of(request).pairs if pair[0] not in OF_ONE_REQUEST], separators)
 
@@ -71,7 +69,7 @@ def join_parameters(pairs: Sequence[tuple[str, str]], separators: Mapping[str, s
     return parameters
 
 
-async def _receive_parameters(request: web.Request, separators: Mapping[str, str]) -> Callable[[], dict[str, str]]:
+async def _receive_parameters(request: Request, separators: Mapping[str, str]) -> Callable[[], dict[str, str]]:
     """Read the body of a POST, if it has one. Return a function that parses the query and this form or JSON."""
     media_type, body = "", b""
     if request.body_exists:

@@ -6,14 +6,14 @@ aiohttp would need two writes and eight times the work. A test compares the head
 from collections.abc import Sequence
 from functools import lru_cache
 
-from aiohttp import HttpVersion, hdrs, web
+from aiohttp import HttpVersion, hdrs
 
 from stream_server.hub.messages import IDENTITY
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
-from stream_server.web.http.usual_request import route_of
+from stream_server.web.route import Request
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",
@@ -33,7 +33,7 @@ _GAP = "\x00"
 """The place of a value in a pattern. No header contains it."""
 
 
-def encode_head(request: web.Request, content_coding: str, content_type: str) -> bytes:
+def encode_head(request: Request, content_coding: str, content_type: str) -> bytes:
     """Return the head of a stream's answer to a request, in the request's version. The connection ends with the answer.
 
     All heads of one second are made from a pattern, in which only the request id and the limits differ. To encode each
@@ -41,12 +41,12 @@ def encode_head(request: web.Request, content_coding: str, content_type: str) ->
     """
     config = request.app[CONFIG]
     varies, cors = config.compress_streams == "on", tuple(cors_headers(request).items()) if config.cors_origins else ()
-    limits = limit_headers(request, route_of(request)) if ALLOWANCE in request else {}
+    limits = limit_headers(request, request.route) if ALLOWANCE in request else {}
     pattern = _pattern(request.version, content_type, content_coding, varies, cors, tuple(limits), date_header())
     return (pattern % (request[REQUEST_ID], *limits.values())).encode()
 
 
-def head_fields(request: web.Request, content_coding: str, content_type: str) -> dict[str, str]:
+def head_fields(request: Request, content_coding: str, content_type: str) -> dict[str, str]:
     """Return the header fields of a stream to which nobody listens. The middleware adds those that each answer has."""
     return _fields(content_type, content_coding, request.app[CONFIG].compress_streams == "on")
 

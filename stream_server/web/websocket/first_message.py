@@ -7,7 +7,6 @@ other requests. A fault is reported by an `error` message and a close frame, bec
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from aiohttp import web
 from websockets.frames import CloseCode
 
 from stream_server.errors import ApiError, BadRequest, Unauthorized
@@ -17,6 +16,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
 from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import LIMITS, StreamSlot, reject_when_draining
 from stream_server.web.limits.rate_limits import CONNECTS
+from stream_server.web.route import Request
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
 from stream_server.web.websocket.connection import CLOSE_CODES, WebSocketConnection
@@ -46,7 +46,7 @@ class FirstMessage:
     """Waits for the token of one WebSocket, then starts its stream."""
 
     def __init__(
-        self, request: web.Request, plan: Callable[[], Awaitable[StreamPlan]], connection: WebSocketConnection,
+        self, request: Request, plan: Callable[[], Awaitable[StreamPlan]], connection: WebSocketConnection,
         slot: StreamSlot,
     ) -> None:  # fmt: skip
         """``plan`` plans the stream of the request, once its claims are known. ``slot`` is that of this socket."""

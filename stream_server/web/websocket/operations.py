@@ -10,8 +10,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from aiohttp import web
-
 from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited, Unavailable
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
@@ -27,6 +25,7 @@ from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.opening import FREE_OPENING
 from stream_server.web.http.request_limits import LIMITS, StreamSlot
 from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS
+from stream_server.web.route import AppValues
 from stream_server.web.streaming.parameters import member_pairs
 from stream_server.web.streaming.stream import attach_stream, filter_warnings
 from stream_server.web.streaming.stream_plan import (
@@ -110,7 +109,7 @@ def as_refusal(error: Exception) -> ApiError:
     return refused
 
 
-def count_refusal(app: web.Application, error: ApiError) -> None:
+def count_refusal(app: AppValues, error: ApiError) -> None:
     """Count an error that was sent to a client, as HTTP errors are counted."""
     app[METRICS].http.refusals[error.error_code] += 1
     if isinstance(error, RateLimited):
@@ -151,7 +150,7 @@ class Operations:
     __slots__ = ("_address", "_app", "_connection", "_grant", "_session", "_task")
 
     def __init__(
-        self, app: web.Application, connection: WebSocketConnection, session: StreamSession, claims: Claims,
+        self, app: AppValues, connection: WebSocketConnection, session: StreamSession, claims: Claims,
         address: str,
     ) -> None:  # fmt: skip
         """``address`` is that of the client, as subject of a limit."""
@@ -288,7 +287,7 @@ class Operations:
 
 
 def start_stream(
-    app: web.Application, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, slot: StreamSlot
+    app: AppValues, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, slot: StreamSlot
 ) -> None:
     """Start the planned stream on ``connection``, and handle what its client sends. `hello` has been sent."""
     session = attach_stream(app[HUB], plan, connection, slot)
@@ -305,7 +304,7 @@ def take_token(members: dict[str, Any]) -> str:
     return token
 
 
-async def check_token(app: web.Application, token: str, address: str) -> Claims:
+async def check_token(app: AppValues, token: str, address: str) -> Claims:
     """Return the claims of a token for streams. Count an invalid one for the address: it may be a guess."""
     try:
         claims = await authenticate_token(app, token)
