@@ -293,9 +293,7 @@ async def _refresh_session(request: Request, token: RefreshToken) -> web.Respons
     return _session_answer(request, successor, found.user, found.scopes)
 
 
-def _session_answer(
-    request: Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]
-) -> web.Response:
+def _session_answer(request: Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]) -> web.Response:
     """Return the tokens of a session. Empty ``scopes`` stand for those of a log-in."""
     ttl_seconds, authority = request.app[CONFIG].token_ttl_seconds, request.app[AUTH]
     token, _ = authority.issue(

@@ -4,6 +4,7 @@ import base64
 import binascii
 import time
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Meta
 from filters.error import ParameterError
 from stream_server.errors import BadRequest
 from stream_server.events.position import Position, format_iso_time
-from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, StoredRule
 from stream_server.web.api.rules import RuleTag
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_parameters import (
@@ -31,9 +32,6 @@ from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_idempotency_key
 from stream_server.web.route import Request
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
-
-RULES_BODY_FACTOR = 16
-"""Size limit of a body, as a multiple of `MAX_BODY_BYTES`: 1,000 rules of 1,000 characters are a megabyte."""
 
 PAGE_TOKEN_BYTES = 10
 """Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
@@ -110,7 +108,8 @@ async def _read_rules_request(request: Request) -> RulesRequest:
     """Parse a POST that changes rules. Raises BadRequest unless it has exactly one of add, delete and delete_all."""
     v2_query = read_v2_query(request)
     dry_run, delete_all = read_bool(v2_query, "dry_run"), read_bool(v2_query, "delete_all")
-    body = await read_json_body(request, RULES_BODY_FACTOR * MAX_BODY_BYTES) if request.body_exists else b""
+    # 1,000 rules of 1,000 characters are a megabyte
+    body = await read_json_body(request, 16 * MAX_BODY_BYTES) if request.body_exists else b""
     rules_body = validation.decode_body(V2RulesBody, body) if body else V2RulesBody()
     if [rules_body.add is not None, rules_body.delete is not None, delete_all].count(True) != 1:
         raise BadRequest("Exactly one of `add`, `delete` and `delete_all` is required")
@@ -123,8 +122,12 @@ async def _add_rules(request: Request, rules_request: RulesRequest, new_rules: S
     if valid:
         key, add = read_idempotency_key(request, rules_request.raw_body), request.app[STORE].rules.add
         outcomes = await add(request[CLAIMS].sub, valid, key, dry_run=rules_request.dry_run)
-        created, duplicates = _split_outcomes(valid, outcomes)
-        refused += duplicates
+        for index, ((text, tag), outcome) in enumerate(zip(valid, outcomes, strict=True)):
+            if outcome.is_duplicate and outcome.saved is not None:
+                refused.append(RefusedRule(text, existing_id=outcome.saved.id))
+            else:  # a dry run saves none: their ids are made up
+                made_up = StoredRule(str(Position(_now_ms(), index, 0).status_number), text, tag)
+                created.append(outcome.saved or made_up)
     return encode_response(render_added(created, refused, _now_ms()), status=201)
 
 
@@ -149,18 +152,6 @@ async def _parse_rules(request: Request, new_rules: Iterable[V2NewRule]) -> tupl
     return valid, refused
 
 
-def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:
-    """Split the added rules into created ones and refused duplicates. A dry run saves none: their ids are made up."""
-    created, duplicates, now_ms = [], [], _now_ms()
-    for index, ((text, tag), outcome) in enumerate(zip(texts, outcomes, strict=True)):
-        if outcome.is_duplicate and outcome.saved is not None:
-            duplicates.append(RefusedRule(text, existing_id=outcome.saved.id))
-        else:
-            dry_run_rule = StoredRule(str(Position(now_ms, index, 0).status_number), text, tag)
-            created.append(outcome.saved or dry_run_rule)
-    return created, duplicates
-
-
 async def _delete_rules(request: Request, rules_request: RulesRequest) -> web.Response:
     ids, unknown = await _ids_to_delete(request, rules_request)
     key = read_idempotency_key(request, rules_request.raw_body)
@@ -175,19 +166,14 @@ async def _ids_to_delete(request: Request, rules_request: RulesRequest) -> tuple
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
         return list(dict.fromkeys(deletion.ids)), []
-    texts = {value: await _canonical_text_or_empty(request, value) for value in deletion.values}
+    texts = dict.fromkeys(deletion.values, "")  # the canonical ones; no saved rule has the text of an invalid one
+    for value in texts:
+        with suppress(ParameterError):
+            texts[value] = (await request.app[SUBSCRIPTION_PARSER].parse_rule(value, request[CLAIMS].sub)).text
     saved = await _load_rules(request)
     texts_to_delete, saved_texts = frozenset(texts.values()), {rule.rule for rule in saved}
     ids = [*deletion.ids, *(rule.id for rule in saved if rules_request.delete_all or rule.rule in texts_to_delete)]
     return list(dict.fromkeys(ids)), [("values", value) for value, text in texts.items() if text not in saved_texts]
-
-
-async def _canonical_text_or_empty(request: Request, value: str) -> str:
-    """Return a rule's canonical text. Return "" if the rule is invalid, because no saved rule has this text."""
-    try:
-        return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value, request[CLAIMS].sub)).text
-    except ParameterError:
-        return ""
 
 
 async def _load_rules(request: Request) -> list[StoredRule]:
@@ -235,23 +221,20 @@ def render_rule(saved: StoredRule) -> Json:
 
 def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
     """Return the page of rules at ``token``, and the next page's token or None. An invalid one raises InvalidValue."""
-    last_id = 0 if token is None else _decode_page_token(token)
+    last_id = 0
+    if token is not None:
+        try:
+            number = base64.b32hexdecode(token)
+        except (binascii.Error, ValueError):
+            number = b""
+        if len(number) != PAGE_TOKEN_BYTES:
+            raise InvalidValue("pagination_token", token, "is not a valid pagination token")
+        last_id = int.from_bytes(number)
     rest = [rule for rule in rules if int(rule.id) > last_id]
     shown = rest[:max_results]
     if len(rest) == len(shown):
         return shown, None
     return shown, base64.b32hexencode(int(shown[-1].id).to_bytes(PAGE_TOKEN_BYTES)).decode()
-
-
-def _decode_page_token(token: str) -> int:
-    """Return the rule id in a page token. Raises InvalidValue for an invalid token."""
-    try:
-        number = base64.b32hexdecode(token)
-    except (binascii.Error, ValueError):
-        number = b""
-    if len(number) != PAGE_TOKEN_BYTES:
-        raise InvalidValue("pagination_token", token, "is not a valid pagination token")
-    return int.from_bytes(number)
 
 
 def _without_empty(data: list[Json], meta: Json, errors: list[Json]) -> Json:

@@ -32,15 +32,6 @@ from stream_server.web.route import AppValues, Request, Route
 TICKET_PARAMETER = "ticket"
 """Query parameter that carries a ticket. The middleware checks the ticket, so the handlers of streams ignore it."""
 
-MAX_KNOWN_SUBJECTS = 50_000
-"""Number of users of another issuer whose ids a process remembers, about 10 MB."""
-
-FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "Via")
-"""Headers by which a proxy shows itself, beside the header of the settings.
-
-Behind a proxy on this machine every client seems to be on this machine.
-"""
-
 LOCAL_NAME = "localhost"
 """The name of this machine for itself. Names that end with it are, too (RFC 6761 §6.3)."""
 
@@ -88,7 +79,11 @@ async def _check_claims(app: AppValues, claims: Claims, stream_request: Request 
     if token_validity is None:
         if stream_request is not None:
             await begin_to_ask(stream_request)
-            _read_relations_meanwhile(stream_request, token.uid)
+            # Most streams need the user's relations. So they are read before Redis has said whether the token is valid.
+            # The request holds them: they are forgotten with it if the token is refused.
+            viewers = app[HUB].viewer_cache
+            if viewers.get_loaded(token.uid) is None:
+                stream_request[VIEWER_READ] = viewers.start_reading(token.uid)
         token_validity = await statuses.ask(token, shared=stream_request is not None)
         if not token_validity.user_exists:
             app[SUBJECTS].pop(subject, None)  # another issuer's user may come back with a new account
@@ -119,16 +114,6 @@ async def check_token_again(request: Request) -> None:
     await _refuse_invalid_token(request.app, token, await request.app[TOKEN_VALIDITY_CACHE].get(token))
 
 
-def _read_relations_meanwhile(request: Request, uid: str) -> None:
-    """Begin to read the user's relations, which most streams need, before Redis has said whether the token is valid.
-
-    The request holds them, so they are forgotten with it if the token is refused.
-    """
-    viewers = request.app[HUB].viewer_cache
-    if viewers.get_loaded(uid) is None:
-        request[VIEWER_READ] = viewers.start_reading(uid)
-
-
 async def _to_own_user(app: AppValues, claims: Claims, stream_request: Request | None) -> Claims:
     """Return the claims of another issuer's token with the user's id on this server in the place of the issuer's id."""
     assert claims.profile is not None
@@ -137,7 +122,7 @@ async def _to_own_user(app: AppValues, claims: Claims, stream_request: Request |
     if uid is None:
         await begin_to_ask(stream_request)
         uid = await app[STORE].users.user_of_subject(claims.sub, *claims.profile)
-        if len(known) >= MAX_KNOWN_SUBJECTS:
+        if len(known) >= 50_000:  # about 10 MB
             known.clear()
         known[claims.sub] = uid
     return replace(claims, sub=uid, profile=None)
@@ -234,7 +219,8 @@ def _is_local(config: Config, request: Request) -> bool:
     The name of another site can be made to lead to 127.0.0.1 (DNS rebinding). Then a page of that site could read what
     is open to this machine, but its browser sends the site's name as `Host`.
     """
-    if any(name in request.headers for name in (config.forwarded_header, *FORWARDING_HEADERS)):
+    # A proxy shows itself by one of these. Behind a proxy on this machine every client seems to be on this machine.
+    if any(name in request.headers for name in (config.forwarded_header, "Forwarded", "X-Forwarded-For", "Via")):
         return False
     try:  # only HTTP/1.0 may leave `Host` out, and no browser speaks that
         named = urlsplit("//" + request.headers.get(hdrs.HOST, LOCAL_NAME)).hostname or ""

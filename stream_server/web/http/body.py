@@ -68,22 +68,19 @@ def read_content_type(request: Request) -> ContentType:
 
 @lru_cache(64)  # clients send the same few
 def _parse_content_type(text: str) -> ContentType:
+    malformed = UnsupportedMediaType("send a media type such as application/json", param="Content-Type")
     found = _MEDIA_TYPE.match(text) if len(text) <= MAX_CONTENT_TYPE_CHARS else None
     if found is None:
-        raise _malformed_content_type()
+        raise malformed
     media_type, parameters, end = found[1].lower(), dict[str, str](), found.end()
     while end < len(text):
         parameter = _PARAMETER.match(text, end)
         if parameter is None:
-            raise _malformed_content_type()
+            raise malformed
         if parameter[1]:
             parameters[parameter[1].lower()] = parameter[2] or re.sub(r"\\(.)", r"\1", parameter[3] or "")
         end = parameter.end()
     return ContentType(media_type, parameters.get("charset", "").lower())
-
-
-def _malformed_content_type() -> UnsupportedMediaType:
-    return UnsupportedMediaType("send a media type such as application/json", param="Content-Type")
 
 
 def declared_length(headers: Mapping[str, str]) -> int | None:
@@ -157,7 +154,12 @@ def normalise_json(body: bytes) -> bytes:
     """
     body = body.removeprefix(BOM_UTF8)
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
-        _refuse_deep_json(body)
+        # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.
+        unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
+        outside_strings = b"".join(unescaped.split(b'"')[::2])
+        steps = outside_strings.translate(_STEPS, _NO_BRACKETS)
+        if max(accumulate(memoryview(steps).cast("b")), default=0) > MAX_JSON_DEPTH:
+            raise BadRequest("the JSON is nested too deeply", code="malformed_body")
     if (rb"\r" in body or rb"\u000" in body) and b"\0" not in body:  # JSON with a NUL is invalid
         hidden = body.replace(rb"\\", b"\0")  # else the `\r` of `\\r` would be taken for a line break
         body = _CARRIAGE_RETURN.sub(rb"\\n", hidden).replace(b"\0", rb"\\")
@@ -176,12 +178,3 @@ def decode_object(text: bytes, noun: str) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise BadRequest(f"the {noun} must be a JSON object", code="malformed_body")
     return members
-
-
-def _refuse_deep_json(body: bytes) -> None:
-    # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.
-    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    steps = outside_strings.translate(_STEPS, _NO_BRACKETS)
-    if max(accumulate(memoryview(steps).cast("b")), default=0) > MAX_JSON_DEPTH:
-        raise BadRequest("the JSON is nested too deeply", code="malformed_body")

@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 SHUTDOWN_SECONDS = 0.25
 """Seconds of each of aiohttp's two waits at shutdown. Short, because :meth:`FrontDoor.wait_until_idle` waits first."""
 
-IDLE_CHECK_SECONDS = 0.01
-
 START_SECONDS = 0.005
 """Most CPU time in seconds of all streams that begin in one iteration of the event loop. The last may take longer."""
 
@@ -101,17 +99,18 @@ class FrontDoor:
         self._requests = ApiRoutes(values, app[ROUTES])
         if self._keepalive == inherited_keepalive(listeners[0]):
             self._keepalive = None  # each connection has it already
-        self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
+        self._acceptors = tuple(Acceptor(listener, self._accept) for listener in listeners)
         for listener in listeners:
             self._servers.append(await self._loop.create_server(self._accept, sock=listener, backlog=backlog))
 
-    def _accept(self) -> Connection:
-        """Return the protocol of a connection that the loop has accepted. Accept those that wait behind it."""
-        for acceptor in self._acceptors:
-            acceptor.accept_waiting()
-        return self._make_connection()
+    def _accept(self, peer: object = None) -> Connection:
+        """Return the protocol of an accepted connection.
 
-    def _make_connection(self, peer: object = None) -> Connection:
+        Without ``peer``, the address of its client, the loop has accepted it: then accept those that wait behind it.
+        """
+        if peer is None:
+            for acceptor in self._acceptors:
+                acceptor.accept_waiting()
         return Connection(self, self._loop, self._timeouts, self._keepalive, peer)
 
     def _evict_idle(self, count: int, *, of_operator: bool) -> None:
@@ -185,9 +184,8 @@ class FrontDoor:
 
     def _read_again_and_ask(self, connection: Connection, slot: Slot) -> bool:
         """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``slot`` is free."""
-        request = self._streams.read(
-            connection, connection.cycle.request_head
-        )  # empty if the client has left, or was refused
+        head = connection.cycle.request_head  # empty if the client has left, or was refused
+        request = self._streams.read(connection, head)
         if request is None:
             return False
         request[OPENING] = Opening()
@@ -235,7 +233,7 @@ class FrontDoor:
         """
         deadline, busy = self._loop.time() + timeout_seconds, True
         while busy and self._loop.time() < deadline:
-            await asyncio.sleep(IDLE_CHECK_SECONDS)
+            await asyncio.sleep(0.01)
             busy = any(connection.is_busy for connection in self.connections)
 
     async def close(self) -> None:

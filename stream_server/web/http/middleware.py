@@ -22,7 +22,6 @@ from stream_server.errors import (
     TooLarge,
     Unavailable,
 )
-from stream_server.monitoring.tracing import TracedRequest
 from stream_server.store.redis import timeout_budget
 from stream_server.web.http.app_keys import (
     CLAIMS,
@@ -98,8 +97,9 @@ async def handle_request(request: Request, route: Route) -> web.StreamResponse:
     started_at = time.monotonic()
     app = request.app
     request[REQUEST_ID] = read_request_id(request.headers.get(X_REQUEST_ID))
-    trace = _begin_trace(request, route) if TRACING in app else None
-    budget = None
+    trace = budget = None
+    if TRACING in app and route.is_write and request.method != "GET" and not route.is_streaming:
+        trace = app[TRACING].begin(request.method, route.path, request.headers)  # None if it is no sample
     if not route.is_streaming:
         budget = timeout_budget.TimeoutBudget(app[CONFIG].redis_timeout_seconds, trace)
         timeout_budget.CURRENT.set(budget)
@@ -125,7 +125,7 @@ async def handle_request(request: Request, route: Route) -> web.StreamResponse:
         if trace is not None:
             app[TRACING].end(trace, status)
     if response is not OPENED and not response.prepared:
-        _complete_headers(request, route, response)
+        _complete_headers(request, response)
     seconds = None if route.is_streaming or route is UNMATCHED else time.monotonic() - started_at
     app[METRICS].http.count(request.method, route.path, response.status, seconds)
     return response
@@ -150,14 +150,7 @@ async def _count_refusal(request: Request, error: Exception) -> Exception:
     return error
 
 
-def _begin_trace(request: Request, route: Route) -> TracedRequest | None:
-    """Begin the trace of a request that writes, if it is sampled."""
-    if request.method == "GET" or not route.is_write or route.is_streaming:
-        return None
-    return request.app[TRACING].begin(request.method, route.path, request.headers)
-
-
-def _complete_headers(request: Request, route: Route, response: web.StreamResponse) -> None:
+def _complete_headers(request: Request, response: web.StreamResponse) -> None:
     """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
     headers[X_REQUEST_ID] = request[REQUEST_ID]
@@ -167,7 +160,7 @@ def _complete_headers(request: Request, route: Route, response: web.StreamRespon
     if app[CONFIG].cors_origins:
         add_cors_headers(request, headers)
     if ALLOWANCE in request:
-        headers.update(limit_headers(request, route))
+        headers.update(limit_headers(request))
     if app[HUB].is_stopping:
         response.force_close()  # the client's next request finds another server
 
@@ -229,12 +222,13 @@ async def _handle_if_allowed(request: Request, route: Route) -> web.StreamRespon
 
 def _error_answer(request: Request, route: Route, error: Exception) -> web.Response:
     """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
+    extra = {"request_id": request[REQUEST_ID]}
     if isinstance(error, web.HTTPException):
         refused = http_exception_to_api_error(request.method, error)
     else:
-        refused = to_api_error(error, _request_extra(request))
+        refused = to_api_error(error, extra)
     if refused is None:
-        logger.error("unhandled error in a request handler", exc_info=error, extra=_request_extra(request))
+        logger.error("unhandled error in a request handler", exc_info=error, extra=extra)
         refused = InternalError("internal error; it was logged")
     if isinstance(request, web.BaseRequest) and request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
@@ -247,10 +241,6 @@ def _error_answer(request: Request, route: Route, error: Exception) -> web.Respo
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers[hdrs.ALLOW] = ",".join(sorted(error.allowed_methods))
     return response
-
-
-def _request_extra(request: Request) -> dict[str, str]:
-    return {"request_id": request[REQUEST_ID]}
 
 
 def to_api_error(error: Exception, extra: Mapping[str, str] | None = None) -> ApiError | None:

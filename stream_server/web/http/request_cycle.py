@@ -34,8 +34,6 @@ HEAD_END = b"\r\n\r\n"
 BLANK_LINES = b"\r\n"
 """Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
 
-HTTP2_BEGIN = b"PRI "  # RFC 9113 §3.4; aiohttp would wait for the rest of this preface
-
 VERSIONS = (b" HTTP/1.1\r\n", b" HTTP/1.0\r\n")
 """The ends of a request line. aiohttp's parser would take HTTP/0.9 and HTTP/2.0, too."""
 
@@ -123,7 +121,8 @@ class RequestCycle:
             refusal = None
             if size > MAX_HEAD_BYTES:
                 refusal = HEAD_TOO_LARGE
-            elif held[0] not in _FIRST_BYTES or held.startswith(HTTP2_BEGIN):
+            # The preface of HTTP/2 begins with `PRI` (RFC 9113 §3.4). aiohttp would wait for its rest.
+            elif held[0] not in _FIRST_BYTES or held.startswith(b"PRI "):
                 refusal = NO_HTTP
             elif is_whole:
                 if not held.startswith(VERSIONS, max(0, held.find(b"\r\n") - len(" HTTP/1.1"))):

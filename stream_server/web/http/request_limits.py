@@ -38,7 +38,7 @@ from stream_server.web.limits.rate_limits import (
     RateLimiter,
     Subject,
 )
-from stream_server.web.route import Request, Route
+from stream_server.web.route import Request
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
@@ -55,15 +55,6 @@ LOG_BYTES_SHARE, MIN_LOG_BYTES = 8, 2 * 2**20
 With the least number, an honest user can post or like for some minutes as fast as the other limits allow. So one user
 can push others' events out of a log below 2 MiB.
 """
-
-MAX_CONCURRENT_POLLS = 32
-"""Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
-
-MAX_CONCURRENT_INGESTS = 8
-"""Most ingests of one user at the same time in one process. Each holds two batches of lines in memory."""
-
-RUNNING_RETRY_SECONDS = 1.0
-"""Seconds after which a client that runs too many such requests may try again."""
 
 MAX_OPENINGS = 128
 """Most streams that open at the same time in one process and ask Redis something. Redis answers so many in time."""
@@ -166,8 +157,8 @@ class RequestLimits:
         self._limiter = RateLimiter(counters)
         self.proxies = TrustedProxies(config.trusted_proxies, config.forwarded_header)
         self.previews = Running(1, "preview")
-        self.polls = Running(MAX_CONCURRENT_POLLS, "long polls")
-        self.ingests = Running(MAX_CONCURRENT_INGESTS, "ingests")
+        self.polls = Running(32, "long polls")  # a client needs one for each filter
+        self.ingests = Running(8, "ingests")  # each holds two batches of lines in memory
         self.streams: Counter[str] = Counter()
         self.unproven: Counter[str] = Counter()
         self.time = ProcessorTime(lambda: self.are_on)
@@ -186,7 +177,7 @@ class RequestLimits:
         user = request[CLAIMS].sub
         if self.are_on and running.counts[user] >= running.maximum:
             message = f"you have {running.maximum} {running.noun} at the same time already"
-            raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=RUNNING_RETRY_SECONDS)
+            raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=1.0)
         return StreamSlot(running.counts, user)
 
     def turn(self, request: Request) -> AbstractAsyncContextManager[object]:
@@ -285,7 +276,11 @@ class RequestLimits:
     def _note(self, request: Request, limit: RateLimit, allowance: Allowance) -> None:
         """Keep the rest of the tightest limit of the request. Raises `RateLimited` if this limit is reached."""
         earlier = request.get(ALLOWANCE)
-        if earlier is None or not allowance.admitted or _share_left(allowance) < _share_left(earlier):
+        if (
+            earlier is None
+            or not allowance.admitted
+            or allowance.remaining * earlier.limit < earlier.remaining * allowance.limit  # a smaller share is left
+        ):
             request[ALLOWANCE] = allowance
         if not allowance.admitted:
             raise too_many(limit, allowance)
@@ -328,15 +323,16 @@ def reject_when_draining(request: Request) -> None:
 
 def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     """Return the error for a limit that is reached. It names the limit and the seconds until its window ends."""
-    seconds = max(1.0, allowance.ends_at - time.time())
-    message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
+    seconds, window = max(1.0, allowance.ends_at - time.time()), limit.window_seconds
+    duration = {60: "a minute", 3600: "an hour", 86_400: "a day"}.get(window, f"{window // 60} minutes")
+    message = f"too many {limit.noun}: at most {allowance.limit} in {duration}"
     return RateLimited(message, limit=limit.name, retry_after=round(seconds, 3))
 
 
-def limit_headers(request: Request, route: Route) -> dict[str, str]:
+def limit_headers(request: Request) -> dict[str, str]:
     """Return the headers about the tightest limit that a request has met, as the protocol of its route names them."""
-    make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
-    return make_headers(request[ALLOWANCE])
+    dialect = request.route.dialect
+    return (rate_limit_headers if dialect is None else dialect.rate_limit_headers)(request[ALLOWANCE])
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
@@ -362,11 +358,3 @@ def _amount(request: Request, limit: RateLimit) -> int:
     if length is None:
         length = MAX_BODY_BYTES if hdrs.TRANSFER_ENCODING in request.headers else 0
     return ENTRY_BYTES + min(length, MAX_BODY_BYTES)
-
-
-def _share_left(allowance: Allowance) -> float:
-    return allowance.remaining / allowance.limit
-
-
-def _duration(seconds: int) -> str:
-    return {60: "a minute", 3600: "an hour", 86_400: "a day"}.get(seconds, f"{seconds // 60} minutes")

@@ -34,16 +34,6 @@ SITE_POLICY = (
 PAGE_POLICY = f"{SITE_POLICY}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
 """That of the console, which connects to this server, and makes no HTML from text."""
 
-PAGE_HEADERS = {
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
-    # A new version must not meet the scripts of the old one, so a browser asks each time; the answer is mostly 304.
-    hdrs.CACHE_CONTROL: "no-cache",
-}
-"""Headers of every file, besides its policy and those of every answer."""
-
 
 class StaticFile:
     """A file in memory.
@@ -95,9 +85,18 @@ def file_response(request: Request, file: StaticFile, coding: str) -> web.Respon
     is_known = f'"{tag}"' in known or known.strip() == "*"  # no tag can have a quotation mark within
     response = web.Response(status=304) if is_known else web.Response(body=file.zipped if is_zipped else file.body)
     response.etag = ETag(tag)
-    response.headers.update(PAGE_HEADERS)
-    response.headers["Content-Security-Policy"] = file.policy
-    response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    response.headers.update(
+        {
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+            "Content-Security-Policy": file.policy,
+            # A new version must not meet the scripts of the old one, so a browser asks each time. Mostly it gets 304.
+            hdrs.CACHE_CONTROL: "no-cache",
+            hdrs.VARY: hdrs.ACCEPT_ENCODING,
+        }
+    )
     if not is_known:
         response.headers[hdrs.CONTENT_TYPE] = file.media_type
         if is_zipped:

@@ -20,25 +20,19 @@ from stream_server.web.route import AppValues, Request, Route, Target
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
 
-MAX_USUAL_FIELDS = 64
-
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 FIELDS = rf"((?:{_NAME}:[\t !-~]*\r\n)*)\r\n"
 """The usual header fields, as one group, and the blank line behind them."""
 
 _FIELD = re.compile(rf"({_NAME}):([^\r]*)\r\n")
 
-_UNUSUAL_FIELDS = frozenset({"transfer-encoding", "expect", "trailer", "te"})
-_UNUSUAL_OF_STREAM = _UNUSUAL_FIELDS | {"content-length"}
-_UNUSUAL_OF_API = _UNUSUAL_FIELDS | {"content-encoding", "upgrade"}
+_UNUSUAL_OF_STREAM = frozenset({"transfer-encoding", "expect", "trailer", "te", "content-length"})
+_UNUSUAL_OF_API = frozenset({"transfer-encoding", "expect", "trailer", "te", "content-encoding", "upgrade"})
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
 
 _NUMBER = re.compile(r"(?<=/)[0-9]{1,20}(?![^/])")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _LENGTH = re.compile(r"[0-9]{1,6}")
-
-EMPTY_STATUSES = frozenset({204, 304})
-"""Statuses whose answers have neither a body nor a length of one (RFC 9110 §8.6)."""
 
 NO_PARAMETERS: Mapping[str, str] = {}
 
@@ -165,7 +159,7 @@ def read_fields(text: str, unusual: frozenset[str]) -> dict[str, str] | None:
     """
     pairs = _FIELD.findall(text)
     fields = {name.lower(): value.strip("\t ") for name, value in pairs}
-    is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
+    is_usual = len(fields) == len(pairs) <= 64 and "host" in fields
     return fields if is_usual and unusual.isdisjoint(fields) else None
 
 
@@ -174,7 +168,8 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     body = response.body if isinstance(response, web.Response) else None
     text = body if isinstance(body, bytes) else b""
     fields = "".join([f"{name}: {value}\r\n" for name, value in response.headers.items()])
-    length = "" if response.status in EMPTY_STATUSES else f"Content-Length: {len(text)}\r\n"
+    # neither has a length of its own (RFC 9110 §8.6)
+    length = "" if response.status in {204, 304} else f"Content-Length: {len(text)}\r\n"
     end = "" if keep_alive else "Connection: close\r\n"
     status = f"HTTP/1.1 {response.status} {response.reason}\r\n"
     return f"{status}{fields}{length}Date: {date_header()}\r\n{end}\r\n".encode() + text

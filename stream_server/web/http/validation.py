@@ -144,14 +144,14 @@ def _schemas_at(struct_type: type, path: str) -> list[Json]:
     root_schema = _json_schema(struct_type)
     schemas = list(_resolve_alternatives(root_schema, root_schema))
     for step in _PATH_STEP.finditer(path):
-        members = [_member_schema(schema, step[1]) for schema in schemas]
-        schemas = [found for schema in members if schema for found in _resolve_alternatives(schema, root_schema)]
+        members = [
+            schema.get("items") if step[1] is None else schema.get("properties", {}).get(step[1]) for schema in schemas
+        ]
+        schemas = [
+            found for member in members if isinstance(member, dict)
+            for found in _resolve_alternatives(member, root_schema)
+        ]  # fmt: skip
     return schemas
-
-
-def _member_schema(schema: Json, member: str | None) -> Json | None:
-    found = schema.get("items") if member is None else schema.get("properties", {}).get(member)
-    return found if isinstance(found, dict) else None
 
 
 def _resolve_alternatives(schema: Json, root_schema: Json) -> Iterator[Json]:

@@ -26,9 +26,6 @@ STREAM_HEADERS = {
 nginx from buffering it.
 """
 
-MAX_PATTERNS = 64
-"""Number of patterns that are kept. Each second needs new ones, one for each kind of head."""
-
 _GAP = "\x00"
 """The place of a value in a pattern. No header contains it."""
 
@@ -41,7 +38,7 @@ def encode_head(request: Request, content_coding: str, content_type: str) -> byt
     """
     config = request.app[CONFIG]
     varies, cors = config.compress_streams == "on", tuple(cors_headers(request).items()) if config.cors_origins else ()
-    limits = limit_headers(request, request.route) if ALLOWANCE in request else {}
+    limits = limit_headers(request) if ALLOWANCE in request else {}
     pattern = _pattern(request.version, content_type, content_coding, varies, cors, tuple(limits), date_header())
     return (pattern % (request[REQUEST_ID], *limits.values())).encode()
 
@@ -60,7 +57,7 @@ def _fields(content_type: str, content_coding: str, varies: bool) -> dict[str, s
     return found
 
 
-@lru_cache(MAX_PATTERNS)
+@lru_cache(64)  # each second needs new ones, one for each kind of head
 def _pattern(
     version: HttpVersion, content_type: str, content_coding: str,
     varies: bool,  # noqa: FBT001 - lru_cache keys positional arguments

@@ -1,6 +1,6 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
 import msgspec
@@ -41,14 +41,8 @@ HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "lo
 HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
 """Name and version of the server that `hello` reports."""
 
-MAX_HELLO_PATTERNS = 64
-"""Number of patterns that are kept. Each position needs new ones, one for each framing."""
-
 _GAP = "\x00"
 """The slot of a connection id in a pattern."""
-
-COSTLY_FILTER = "costly_filter"
-"""Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
 
 
 async def filter_stream(request: Request) -> web.StreamResponse:
@@ -66,7 +60,7 @@ async def _plan_and_open(request: Request, planner: Planner, *, is_personal: boo
     accept, coding = request.headers.get(hdrs.ACCEPT, "*/*"), request.headers.get(hdrs.ACCEPT_ENCODING)
     if request.app[CONFIG].compress_streams == "off":
         coding = None
-    framing, content_type = _select_framing(accept, coding, supports_chunked(request), is_personal)
+    framing, content_type = _select_framing(accept, coding, request.version >= (1, 1), is_personal)
     return open_stream(request, await planner(request, framing), content_type)
 
 
@@ -85,11 +79,6 @@ def _select_framing(
     return framing, f"{media_type}; charset=utf-8"
 
 
-def supports_chunked(request: Request) -> bool:
-    """Whether the client understands chunked responses. HTTP/1.0 does not."""
-    return request.version >= (1, 1)
-
-
 def compress_if_accepted(request: Request, framing: Framing) -> Framing:
     """Return ``framing`` with gzip if the client accepts it.
 
@@ -103,12 +92,6 @@ def accepted_coding(request: Request) -> str:
     if request.app[CONFIG].compress_streams == "off":
         return IDENTITY
     return negotiate_content_coding(request.headers.get(hdrs.ACCEPT_ENCODING))
-
-
-def add_vary(request: Request, headers: MutableMapping[str, str]) -> None:
-    """Add `Vary` if streams may be compressed: the answer depends on `Accept-Encoding` (RFC 9110 §12.5.5)."""
-    if request.app[CONFIG].compress_streams == "on":
-        headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
 
 
 def open_stream(request: Request, stream_plan: StreamPlan, content_type: str) -> web.StreamResponse:
@@ -125,7 +108,7 @@ def open_stream(request: Request, stream_plan: StreamPlan, content_type: str) ->
         limits.take_stream(request)()
         # The middleware adds the headers of each answer, and those for pages of other origins.
         return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
-    is_chunked, owner = supports_chunked(request), request.connection
+    is_chunked, owner = request.version >= (1, 1), request.connection  # HTTP/1.0 has no chunks
     head = encode_head(request, framing.content_coding, content_type)
     first = hello_bytes(request.app, stream_plan)
     if framing.content_coding != IDENTITY:
@@ -165,7 +148,7 @@ def _hello(position: Position, now_ms: int, connection_id: str, retry_ms: int) -
     return messages.hello_message(position, now_ms, connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)
 
 
-@lru_cache(MAX_HELLO_PATTERNS)
+@lru_cache(64)  # each position needs new ones, one for each framing
 def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> bytes:
     """Return the format of a `hello` at one position, in which the time and the connection id are left open."""
     pattern = encode(_hello(position, 0, _GAP, retry_ms)).replace(b"%", b"%%")
@@ -175,7 +158,7 @@ def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> 
 def filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:
     """Return a ``warning`` for each filter that the hub must test on every event, and for each doubt about filters."""
     costly = subscription.unindexed_bases
-    members: list[dict[str, object]] = [{"code": COSTLY_FILTER, "filter": name} for name in costly]
+    members: list[dict[str, object]] = [{"code": "costly_filter", "filter": name} for name in costly]
     for code, name, terms, message in subscription.doubts:
         told = {"terms": list(terms)} if terms else {}
         members.append({"code": code, "filter": name, **told, "message": message})

@@ -120,7 +120,7 @@ async def plan_stream(
     start = await _find_start(request, filters.since, start_parameter)
     viewer = None
     if not subscription.viewer_independent:
-        viewer = _current_viewer(app, claims.sub) or await load_viewer(app, claims.sub, opening)
+        viewer = await load_viewer(app, claims.sub, opening)
     if start is not None:
         await wait_for_head(app[HUB], start.position)
     position = None if start is None else start.position
@@ -223,24 +223,16 @@ async def load_viewer(app: AppValues, uid: str, opening: Opening) -> Viewer:
     A viewer in memory is used if the hub has received all that this process wrote, or a block of a moment ago would be
     missing. Raises `Unavailable` if Redis does not answer, or if the hub does not receive these entries in time.
     """
-    known = _current_viewer(app, uid)
-    if known is not None:
-        return known
     hub, store = app[HUB], app[STORE]
+    known, head = hub.viewer_cache.get_loaded(uid), hub.head
+    if known is not None and head >= store.last_written and head.n >= known.read_at.n:
+        return known
     await opening.ask()
     viewer = await hub.viewer_cache.get(uid)
     # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
     head = await store.log.head() if hub.head < store.last_written else viewer.read_at
     await wait_for_head(hub, max(head, viewer.read_at))
     return viewer
-
-
-def _current_viewer(app: AppValues, uid: str) -> Viewer | None:
-    """Return the user's viewer that is in memory if `load_viewer` may use it, else None."""
-    hub = app[HUB]
-    viewer, head = hub.viewer_cache.get_loaded(uid), hub.head
-    is_current = viewer is not None and head >= app[STORE].last_written and head.n >= viewer.read_at.n
-    return viewer if is_current else None
 
 
 def make_private_view(
@@ -267,15 +259,13 @@ def _make_plan(
         viewer=bound.viewer, private_view=bound.private_view,
         opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=description,
     )  # fmt: skip
-    return StreamPlan(subscribe_request, () if start is None else _known_gaps(start, bound.position), may_warn)
-
-
-def _known_gaps(start: StreamStart, begin: Position) -> list[Gap]:
-    """Return the gaps before a stream that begins after ``begin``, because the rules of before are forgotten."""
-    gaps = [] if start.known_gap is None else [start.known_gap]
-    if begin != start.position:
-        gaps.append(Gap(start.position.cursor, begin, RULES_FORGOTTEN, begin.n - start.position.n))
-    return gaps
+    gaps = list[Gap]()
+    if start is not None and start.known_gap is not None:
+        gaps.append(start.known_gap)
+    if start is not None and bound.position != start.position:  # the rules of before are forgotten
+        missed = bound.position.n - start.position.n
+        gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
+    return StreamPlan(subscribe_request, gaps, may_warn)
 
 
 def stream_token(claims: Claims) -> StreamToken:

@@ -76,7 +76,7 @@ def encode_head(request: Request, *, compresses: bool) -> bytes:
         **({"Sec-WebSocket-Extensions": ANSWER} if compresses else {}),
         "Server": SERVER_NAME,
         X_REQUEST_ID: request[REQUEST_ID],
-        **(limit_headers(request, request.route) if ALLOWANCE in request else {}),
+        **(limit_headers(request) if ALLOWANCE in request else {}),
         "Date": date_header(),
     }
     lines = ["HTTP/1.1 101 Switching Protocols", *map(": ".join, fields.items()), "", ""]
