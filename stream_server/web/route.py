@@ -183,7 +183,8 @@ class Route:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate_limits", self._choose_limits())  # the dataclass is frozen
-        object.__setattr__(self, "grows_data", self._may_grow_data())
+        may_grow = self.is_write and not self.is_streaming and not self.works_when_full
+        object.__setattr__(self, "grows_data", may_grow and self.method in {"POST", "PUT", "PATCH"})
         if self.is_for_safety is None:
             object.__setattr__(self, "is_for_safety", self.method == "DELETE")
 
@@ -195,10 +196,6 @@ class Route:
         if self.is_streaming:
             return (CONNECTS,)
         return (READS,) if self.method == "GET" else WRITE_LIMITS
-
-    def _may_grow_data(self) -> bool:
-        is_growing_method = self.method in {"POST", "PUT", "PATCH"}
-        return is_growing_method and self.is_write and not self.is_streaming and not self.works_when_full
 
     @property
     def accepts_idempotency_key(self) -> bool:

@@ -19,9 +19,6 @@ from stream_server.web.http.body import normalise_json
 from stream_server.web.http.fields import DisplayName, ForeignId, Id, Login
 from stream_server.wire.errors import ErrorDetail
 
-MAX_FUTURE_SECONDS = 60
-"""Seconds by which the clock of the site may be ahead of this server's."""
-
 _MEMBER = re.compile(r"(user|status)\.(\w+)")
 """The object and the member at the beginning of a parameter such as `status.place.name`."""
 
@@ -273,7 +270,7 @@ def _parse_posted(posted: str | None) -> int | None:
         seconds = datetime.fromisoformat(posted).timestamp()
     except ValueError:
         raise BadRequest("there is no such time", param="status.posted") from None
-    if not 0 <= seconds <= time.time() + MAX_FUTURE_SECONDS:
+    if not 0 <= seconds <= time.time() + 60:  # the clock of the site may be ahead of this server's
         raise BadRequest("must be between 1970 and now", param="status.posted")
     return round(seconds * 1000)
 

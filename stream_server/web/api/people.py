@@ -36,9 +36,9 @@ from stream_server.web.route import NO_TOKEN, Request, Route
 from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
 
 MAX_ACCOUNTS = 1000
-_BIO_LIMITS = f"1 to 500 code points, {fields.LINE_LIMITS}"
-Bio = Annotated[str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=_BIO_LIMITS)]
-PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
+Bio = Annotated[
+    str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=f"1 to 500 code points, {fields.LINE_LIMITS}")
+]
 
 
 class NewUser(Body):
@@ -70,7 +70,9 @@ class UserChanges(fields.PatchBody):
     name: DisplayName | UnsetType = UNSET
     bio: Bio | UnsetType | None = UNSET
     url: fields.HttpUrl | UnsetType | None = UNSET
-    place: PlaceText | UnsetType | None = UNSET
+    place: Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")] | UnsetType | None = (
+        UNSET
+    )
     lang: Language | UnsetType | None = UNSET
     protected: bool | UnsetType = UNSET
 
@@ -132,7 +134,9 @@ async def sign_up(request: Request) -> web.Response:
     new_user = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
     await request.app[LIMITS].use(request, SIGN_UPS)
-    _refuse_taken(await users.check_available(new_user.login, new_user.email))
+    for name, is_free in (await users.check_available(new_user.login, new_user.email)).items():
+        if not is_free:  # known before time is spent on hashing the password
+            raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)
     password_hash = await request.app[PASSWORDS].hash(new_user.password, request.app[LIMITS].address_of(request))
     user = await users.create(new_user.login, new_user.name, new_user.email, password_hash, IdempotencyKey.generate())
     return created_response(user, "/v1/users/")
@@ -176,13 +180,6 @@ def _refuse_without_sign_up(request: Request) -> None:
     config = request.app[CONFIG]
     if config.sign_up == "off" or config.external_subjects == "on":
         raise NotFound("sign-up is switched off on this server")
-
-
-def _refuse_taken(availability: dict[str, bool]) -> None:
-    """Raise Conflict for a taken login or e-mail address, before time is spent on hashing the password."""
-    for name, is_free in availability.items():
-        if not is_free:
-            raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)
 
 
 MAX_FOLLOW_BATCH = 200
@@ -229,17 +226,6 @@ class FollowRequestState(msgspec.Struct):
 async def follow_many(request: Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
     batch, key = await read_keyed_body(FollowBatch, request)
-    _check_batch(batch)
-    if batch.follow and WAIVED in request:
-        raise request[WAIVED]
-    if batch.follow:
-        await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
-    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
-    return encode_response({"results": [result._asdict() for result in results]})
-
-
-def _check_batch(batch: FollowBatch) -> None:
-    """Raise TooLarge for over 200 ids. Raise BadRequest for no id, or for an id in both ``follow`` and ``unfollow``."""
     count = len(batch.follow) + len(batch.unfollow)
     if count > MAX_FOLLOW_BATCH:
         raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
@@ -247,6 +233,12 @@ def _check_batch(batch: FollowBatch) -> None:
         raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
     if set(batch.follow) & set(batch.unfollow):
         raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
+    if batch.follow and WAIVED in request:
+        raise request[WAIVED]
+    if batch.follow:
+        await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
+    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
+    return encode_response({"results": [result._asdict() for result in results]})
 
 
 PrivateFlag = Annotated[bool, Meta(description="present only if the caller is one of the two users")]
@@ -272,14 +264,10 @@ async def get_relationship(request: Request) -> web.Response:
 
     If the caller is one of the two users, the answer also has their follow requests, and the caller's block and mute.
     """
-    uid, other = _two_users(request)
+    uid, other = query.read_path_id(request), query.read_path_id(request, "other")
     relationship = await request.app[STORE].relations.get_relationship(request[CLAIMS].sub, uid, other)
     known = {name: value for name, value in relationship._asdict().items() if value is not None}
     return encode_response({**known, "mutual": relationship.is_mutual})
-
-
-def _two_users(request: Request) -> tuple[str, str]:
-    return query.read_path_id(request), query.read_path_id(request, "other")
 
 
 class BlockState(msgspec.Struct):

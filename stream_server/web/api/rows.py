@@ -33,9 +33,6 @@ _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 
 _NOTHING = NoQuery()
 
-_TEXT_PARAMETERS = frozenset(("tag",))
-"""Path parameters that are no ids. The store checks their values."""
-
 
 def _find_work(path: str, name: str) -> tuple[tuple[str, ...], Callable[[Store], Callable[..., Awaitable[Any]]]]:
     """Return the names of a path's parameters, and a function that gets a store and returns its method ``name``."""
@@ -52,7 +49,7 @@ def caller_and_path(request: Request, names: tuple[str, ...], me_parameter: str 
         caller,
         *(
             caller if name == me_parameter and found[name] == "me"
-            else found[name] if name in _TEXT_PARAMETERS
+            else found[name] if name == "tag"  # no id; the store checks it
             else query.read_path_id(request, name)
             for name in names
         ),

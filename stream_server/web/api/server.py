@@ -26,7 +26,6 @@ from stream_server.web.streaming.compression import negotiate_content_coding
 from stream_server.wire.errors import ErrorDetail
 
 _VERSION = "the version with a digest of the code, which differs between two builds"
-_LAG = "how far this server is behind the log, in milliseconds"
 
 
 class LivenessAnswer(msgspec.Struct):
@@ -43,7 +42,10 @@ class ReadinessAnswer(msgspec.Struct):
 
     ready: bool
     version: Annotated[str, Meta(description=_VERSION)] | UnsetType = UNSET
-    lag_ms: Annotated[NonNegativeInt, Meta(description=_LAG)] | UnsetType = UNSET
+    lag_ms: (
+        Annotated[NonNegativeInt, Meta(description="how far this server is behind the log, in milliseconds")]
+        | UnsetType
+    ) = UNSET
     stopping: bool | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")] | UnsetType = UNSET
     redis: Annotated[str, Meta(description="why no events come from Redis")] | UnsetType = UNSET

@@ -31,10 +31,6 @@ from stream_server.web.limits.rate_limits import LOG_INS, LOG_INS_OF_ACCOUNT, LO
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Request, Route
 from stream_server.wire.objects import Session
 
-LOGIN_SCOPES = frozenset({"read", "write", "stream"})
-"""Scopes of a token that a log-in issues. Only the command line gives ``firehose`` and ``admin``: tokens and links."""
-
-
 LOG_IN_LIMITS = (LOG_INS_OF_ADDRESS, LOG_INS, LOG_INS_OF_ACCOUNT)
 """Limits of log-ins with a password. A successful log-in is given back, so only guesses count.
 
@@ -44,9 +40,6 @@ That of the address comes first: else an address could make Redis count any numb
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _USER_ID = re.compile(r"[0-9]{1,20}")
-
-MAX_AGENT_CHARS = 200
-"""Longest part of a User-Agent header that is kept with a session."""
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):
@@ -266,7 +259,7 @@ async def _start_session(request: Request, uid: str, scopes: frozenset[str] = fr
     """
     config, session_id = request.app[CONFIG], secrets.token_urlsafe(12)
     refresh_token = RefreshToken(uid, session_id, secrets.token_urlsafe(16), secrets.token_urlsafe(32))
-    agent = "".join(filter(str.isprintable, request.headers.get(hdrs.USER_AGENT, "")))[:MAX_AGENT_CHARS]
+    agent = "".join(filter(str.isprintable, request.headers.get(hdrs.USER_AGENT, "")))[:200]
     arguments = (uid, session_id, refresh_token.secrets(), config.refresh_ttl_seconds, agent)
     try:
         user = await request.app[STORE].sessions.start(*arguments, IdempotencyKey.generate(), scopes)
@@ -296,9 +289,8 @@ async def _refresh_session(request: Request, token: RefreshToken) -> web.Respons
 def _session_answer(request: Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]) -> web.Response:
     """Return the tokens of a session. Empty ``scopes`` stand for those of a log-in."""
     ttl_seconds, authority = request.app[CONFIG].token_ttl_seconds, request.app[AUTH]
-    token, _ = authority.issue(
-        refresh_token.uid, scopes or LOGIN_SCOPES, ttl_seconds, time.time(), refresh_token.session
-    )
+    scopes = scopes or frozenset({"read", "write", "stream"})
+    token, _ = authority.issue(refresh_token.uid, scopes, ttl_seconds, time.time(), refresh_token.session)
     answer = {"token": token, "token_type": "Bearer", "expires_in": ttl_seconds}
     return encode_response({**answer, "refresh_token": str(refresh_token), "user": msgspec.Raw(user)}, status=201)
 

@@ -82,7 +82,6 @@ def _no_such_stream() -> NotFound:
     return NotFound("you have no such open stream", param="connection")
 
 
-TICKET_BYTES = 32
 TICKET_TTL_SECONDS = 30
 
 
@@ -95,7 +94,7 @@ class Ticket(msgspec.Struct):
 
 async def issue_ticket(request: Request) -> web.Response:
     """``POST /v1/streams/ticket``: issue a ticket, which opens one stream without a token within 30 seconds."""
-    ticket, claims = secrets.token_urlsafe(TICKET_BYTES), msgspec.json.encode(request[CLAIMS])
+    ticket, claims = secrets.token_urlsafe(32), msgspec.json.encode(request[CLAIMS])
     await request.app[STORE].tickets.store(token_digest(ticket), claims, TICKET_TTL_SECONDS)
     return encode_response({"ticket": ticket, "expires_in": TICKET_TTL_SECONDS}, status=201)
 

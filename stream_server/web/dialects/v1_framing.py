@@ -69,11 +69,8 @@ def render_delete(status: Json, deleted_ms: int) -> Json:
 
 def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
     """Return a status in v1.1 format without its original. ``reply_to_login``: login of the user whom it answers."""
-    words, answered, shown = (
-        status_text(status),
-        answered_user(status, reply_to_login),
-        reposted_status(status) or status,
-    )
+    words, answered = status_text(status), answered_user(status, reply_to_login)
+    shown = reposted_status(status) or status
     is_quote = shown["origin"] is not None and bool(shown["message"])
     return {
         "created_at": format_timestamp(parse_iso_ms(status["posted"])),

@@ -57,7 +57,8 @@ class FirstMessage:
         self._place = slot
         self._task: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(TOKEN_SECONDS, self._give_up, context=EMPTY_CONTEXT)
+        late = Unauthorized("no token came in time")
+        self._timer = loop.call_later(TOKEN_SECONDS, self._refuse, late, {}, context=EMPTY_CONTEXT)
         connection.receiver, connection.on_lost = self, self._on_lost
         self._app[UNPROVEN].add(self.go_away)
 
@@ -103,9 +104,6 @@ class FirstMessage:
         count_refusal(self._app, error)
         self._connection.send(encode_error(error, echo))
         self._close(_CLOSE_CODE_BY_STATUS.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
-
-    def _give_up(self) -> None:
-        self._refuse(Unauthorized("no token came in time"), {})
 
     def go_away(self) -> None:
         """Close the socket, because the server stops."""

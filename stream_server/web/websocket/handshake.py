@@ -21,13 +21,6 @@ from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_R
 from stream_server.web.route import Request
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
 
-KEY_BYTES = 16
-ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""The bytes that a server appends to the client's key (RFC 6455 §1.3)."""
-
-MAX_ORIGIN_CHARS = 300
-"""Longest `Origin` and `Host` that are compared: a host has 253 characters at most. Parsing takes quadratic time."""
-
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -52,7 +45,12 @@ def check_handshake(request: Request) -> None:
         raise BadRequest("send `Connection: Upgrade`; a proxy must pass it on", param="Connection")
     if request.headers.getall(hdrs.SEC_WEBSOCKET_VERSION, []) != [WEBSOCKET_VERSION]:
         raise UpgradeRequired(f"send version {WEBSOCKET_VERSION} of WebSocket", param="Sec-WebSocket-Version")
-    if not _is_key(request.headers.getall(hdrs.SEC_WEBSOCKET_KEY, [])):
+    keys = request.headers.getall(hdrs.SEC_WEBSOCKET_KEY, [])
+    try:
+        key = b64decode(keys[0].strip(), validate=True) if len(keys) == 1 else b""
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != 16:
         raise BadRequest("send one key of 16 bytes in base64", param="Sec-WebSocket-Key")
     origin = request_origin(request)
     if origin is not None and not (_is_own_origin(request, origin) or allows_origin(request.app, origin)):
@@ -85,19 +83,13 @@ def encode_head(request: Request, *, compresses: bool) -> bytes:
 
 def accept_key(key: str) -> str:
     """Return the value of ``Sec-WebSocket-Accept`` for the client's key (RFC 6455 §4.2.2)."""
-    return b64encode(sha1(key.strip().encode() + ACCEPT_GUID, usedforsecurity=False).digest()).decode()
+    appended = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # by each server (RFC 6455 §1.3)
+    return b64encode(sha1(key.strip().encode() + appended, usedforsecurity=False).digest()).decode()
 
 
 def _has_token(request: Request, header: str, token: str) -> bool:
     values = ",".join(request.headers.getall(header, []))
     return token in {part.strip().lower() for part in values.split(",")}
-
-
-def _is_key(keys: list[str]) -> bool:
-    try:
-        return len(keys) == 1 and len(b64decode(keys[0].strip(), validate=True)) == KEY_BYTES
-    except (binascii.Error, ValueError):
-        return False
 
 
 def _is_own_origin(request: Request, origin: str) -> bool:
@@ -106,7 +98,7 @@ def _is_own_origin(request: Request, origin: str) -> bool:
     Only the host and the port are compared: behind a proxy with TLS the server does not see the scheme.
     """
     host = request.headers.get(hdrs.HOST, "")
-    if max(len(origin), len(host)) > MAX_ORIGIN_CHARS:
+    if max(len(origin), len(host)) > 300:  # a host has 253 characters at most, and parsing takes quadratic time
         return False
     try:
         page, own = urlsplit(origin), urlsplit(f"//{host}")

@@ -74,20 +74,15 @@ def parse_operation(payload: bytes) -> Operation:
     Raises BadRequest unless it is a JSON object with the member ``op``, a text. A member ``id`` must be short.
     """
     members = decode_object(payload, "message")
-    echo = _take_id(members)
+    echo: dict[str, object] = {}
+    if "id" in members:
+        given = echo["id"] = members.pop("id")
+        if isinstance(given, bool) or not isinstance(given, str | int) or len(str(given)) > MAX_ID_CHARS:
+            raise BadRequest(f"must be a text or a whole number of at most {MAX_ID_CHARS} characters", param="id")
     name = members.pop("op", None)
     if not isinstance(name, str):
         raise BadRequest("name the operation", code="missing_parameter", param="op")
     return Operation(name, members, echo)
-
-
-def _take_id(members: dict[str, Any]) -> dict[str, object]:
-    if "id" not in members:
-        return {}
-    given = members.pop("id")
-    if isinstance(given, bool) or not isinstance(given, str | int) or len(str(given)) > MAX_ID_CHARS:
-        raise BadRequest(f"must be a text or a whole number of at most {MAX_ID_CHARS} characters", param="id")
-    return {"id": given}
 
 
 def encode_answer(kind: str, echo: dict[str, object], **members: object) -> bytes:
