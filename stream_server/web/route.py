@@ -1,5 +1,6 @@
 """One row of the URL table (``routes.py``): the definition of one HTTP route, and the request that its handler gets."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeVar
@@ -110,6 +111,9 @@ ANY_TOKEN = "*"  # noqa: S105 - stands for any token, is not one
 """Instead of a scope: the route accepts any valid token."""
 
 JSON_MEDIA_TYPE = "application/json"
+
+PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+"""A parameter in the path of a route."""
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

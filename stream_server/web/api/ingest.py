@@ -21,9 +21,9 @@ from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import X_REQUEST_ID
 from stream_server.web.limits.rate_limits import WRITES
 from stream_server.web.route import Request, Route
+from stream_server.web.streaming.framing import NDJSON
 from stream_server.web.streaming.response_head import STREAM_HEADERS
 
-NDJSON = "application/x-ndjson"
 _encoder = msgspec.json.Encoder()
 
 CHECK_SECONDS = 0.5

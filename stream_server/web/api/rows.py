@@ -5,7 +5,6 @@ work, unless ``call`` names another one. The method gets the caller's user id, t
 adds to these. What it returns is the answer, see :func:`answer_with`.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
 from typing import Any
@@ -21,7 +20,7 @@ from stream_server.web.http.paging import NumberedPageQuery, PageAnswer, PageQue
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
 from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_LIMITS
-from stream_server.web.route import NoQuery, Request, Route
+from stream_server.web.route import PATH_PARAMETER, NoQuery, Request, Route
 
 TEXT_LIMITS = (*WRITE_LIMITS, STATUSES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
@@ -29,14 +28,13 @@ TEXT_LIMITS = (*WRITE_LIMITS, STATUSES)
 CONTACT_LIMITS = (*WRITE_LIMITS, FOLLOWS)
 """Limits of the routes that put a user into a set of another: these fill timelines, or ask the user."""
 
-_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 
 _NOTHING = NoQuery()
 
 
 def _find_work(path: str, name: str) -> tuple[tuple[str, ...], Callable[[Store], Callable[..., Awaitable[Any]]]]:
     """Return the names of a path's parameters, and a function that gets a store and returns its method ``name``."""
-    return tuple(_PATH_PARAMETER.findall(path)), attrgetter(name)
+    return tuple(PATH_PARAMETER.findall(path)), attrgetter(name)
 
 
 def caller_and_path(request: Request, names: tuple[str, ...], me_parameter: str = "") -> list[str]:

@@ -18,7 +18,7 @@ from filters.narrowing import Kinds
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, BadRequest, NotAcceptable, Unauthorized
 from stream_server.hub.messages import Framing
-from stream_server.web.dialects.v1_framing import MEDIA_TYPE, V1FramingOptions, select_v1_framing
+from stream_server.web.dialects.v1_framing import V1FramingOptions, select_v1_framing
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_of
@@ -26,7 +26,7 @@ from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import ANONYMOUS, DIALECT_CONNECTS
-from stream_server.web.route import Dialect, Request
+from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, read_stream_parameters
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
@@ -211,7 +211,7 @@ async def _plan_and_open(
         asked = plan.subscribe_request
         nothing = Subscription(asked.subscription.bases, [Kinds(())], viewer_independent=True)
         plan = plan._replace(subscribe_request=asked._replace(subscription=nothing))
-    return open_stream(request, plan, MEDIA_TYPE)
+    return open_stream(request, plan, JSON_MEDIA_TYPE)
 
 
 async def _plan(request: Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:

@@ -146,7 +146,16 @@ def _render_entities(status: Json, status_words: StatusText) -> Json:
         "hashtags": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["hashtags"]],
         "symbols": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["cashtags"]],
         "urls": found["urls"],
-        "user_mentions": [_render_mention(mention) for mention in found["mentions"] if mention.get("id") is not None],
+        "user_mentions": [  # log entries have no names of mentioned users
+            {
+                "screen_name": mention["login"],
+                "name": mention["login"],
+                **_id_members("id", mention["id"]),
+                "indices": mention["indices"],
+            }
+            for mention in found["mentions"]
+            if mention.get("id") is not None
+        ],
     }
     members: Json = {"entities": entities}
     if media:
@@ -155,12 +164,6 @@ def _render_entities(status: Json, status_words: StatusText) -> Json:
     if media or found["urls"]:
         members["possibly_sensitive"] = False
     return members
-
-
-def _render_mention(mention: Json) -> Json:
-    """Return a mention in v1.1 format. Log entries have no names of mentioned users, so ``name`` is the login."""
-    login, indices = mention["login"], mention["indices"]
-    return {"screen_name": login, "name": login, **_id_members("id", mention["id"]), "indices": indices}
 
 
 def _render_media(medium: Json, text_length: int) -> Json:
@@ -224,8 +227,6 @@ def _bio_links(bio: str) -> tuple[Url, ...]:
 
 
 LINE_END = b"\r\n"
-
-MEDIA_TYPE = "application/json"
 
 DISCONNECT_CODES = {
     "shutdown": 1,

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
+from stream_server.web.dialects.v2_framing import select_v2_framing
 from stream_server.web.dialects.v2_parameters import (
     NO_RULES_PROBLEM,
     InvalidValue,
@@ -29,7 +29,7 @@ from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import DIALECT_CONNECTS
-from stream_server.web.route import Dialect, Request
+from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
@@ -75,7 +75,7 @@ async def _plan_and_open(request: Request, filters: dict[str, str]) -> web.Strea
         present, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
         if not present:
             return problem_response(NO_RULES_PROBLEM, 409)
-    return open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE)
+    return open_stream(request, await _with_end_time(request, plan, v2_query), JSON_MEDIA_TYPE)
 
 
 async def _with_end_time(request: Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:

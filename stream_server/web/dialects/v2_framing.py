@@ -230,8 +230,6 @@ _MEDIA_MEMBERS: dict[str, Callable[[Json], object]] = {
 
 LINE_END = b"\r\n"
 
-MEDIA_TYPE = "application/json"
-
 DISABLED_BECAUSE = {FILTER_DISABLED: "failed", FILTER_TOO_COSTLY: "takes too long"}
 """The codes of warnings that a filter or rule was disabled, and the reasons as clients read them."""
 

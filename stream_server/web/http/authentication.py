@@ -74,7 +74,7 @@ async def _check_claims(app: AppValues, claims: Claims, stream_request: Request 
     subject = claims.sub
     if claims.profile is not None:
         claims = await _to_own_user(app, claims, stream_request)
-    token, statuses = token_id(claims), app[TOKEN_VALIDITY_CACHE]
+    token, statuses = TokenId(claims.sub, claims.jti, claims.session, claims.iat), app[TOKEN_VALIDITY_CACHE]
     token_validity = statuses.get_known(token)
     if token_validity is None:
         if stream_request is not None:
@@ -110,7 +110,7 @@ async def check_token_again(request: Request) -> None:
     claims = request[CLAIMS]
     if time.time() >= claims.exp:
         raise Unauthorized("the token has expired", code="token_expired")
-    token = token_id(claims)
+    token = TokenId(claims.sub, claims.jti, claims.session, claims.iat)
     await _refuse_invalid_token(request.app, token, await request.app[TOKEN_VALIDITY_CACHE].get(token))
 
 
@@ -126,11 +126,6 @@ async def _to_own_user(app: AppValues, claims: Claims, stream_request: Request |
             known.clear()
         known[claims.sub] = uid
     return replace(claims, sub=uid, profile=None)
-
-
-def token_id(claims: Claims) -> TokenId:
-    """Return the identity of a token, by which the store finds whether the token is revoked."""
-    return TokenId(claims.sub, claims.jti, claims.session, claims.iat)
 
 
 async def _fetch_key_for(app: AppValues, token: str, stream_request: Request | None) -> None:

@@ -15,7 +15,7 @@ from stream_server.web.http.app_keys import BODY, OPENING
 from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
-from stream_server.web.route import AppValues, Request, Route, Target
+from stream_server.web.route import PATH_PARAMETER, AppValues, Request, Route, Target
 
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
@@ -31,7 +31,6 @@ _UNUSUAL_OF_API = frozenset({"transfer-encoding", "expect", "trailer", "te", "co
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
 
 _NUMBER = re.compile(r"(?<=/)[0-9]{1,20}(?![^/])")
-_PARAMETER = re.compile(r"\{(\w+)\}")
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
 NO_PARAMETERS: Mapping[str, str] = {}
@@ -123,8 +122,8 @@ class ApiRoutes:
         self._rows: dict[str, tuple[Route, tuple[str, ...]]] = {}
         for found, row in routes.items():
             if not row.is_streaming and not row.lines and found.method == row.method:
-                names = tuple(_PARAMETER.findall(row.path))
-                self._rows[f"{row.method} {_PARAMETER.sub('{}', row.path)}"] = row, names
+                names = tuple(PATH_PARAMETER.findall(row.path))
+                self._rows[f"{row.method} {PATH_PARAMETER.sub('{}', row.path)}"] = row, names
         line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*))(?:\?([!\"$-~]*))? HTTP/1\.1\r\n"
         self._head = re.compile(line + FIELDS)
 

@@ -14,7 +14,7 @@ from filters.registry import Registry
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.validation import IDEMPOTENCY_KEY_HEADER
-from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
+from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, PATH_PARAMETER, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
 from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, LAST_EVENT_ID_PARAMETER
@@ -94,7 +94,6 @@ def _filter_parameters() -> dict[str, tuple[str, Json]]:
 
 
 SCHEMA_REF = "#/components/schemas/{name}"
-_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _METHOD_AND_PATH = re.compile(r"(``[^`]*``( and )?)+: ")
 
 
@@ -171,7 +170,7 @@ def build_operation(row: Route, operation_id: str, components: dict[str, Json]) 
     operation["security"] = _security_requirements(row)
     required = query.get("required", ())
     parameters = [
-        *(_path_parameter(name, allows_me=name == row.me_parameter) for name in _PATH_PARAMETER.findall(row.path)),
+        *(_path_parameter(name, allows_me=name == row.me_parameter) for name in PATH_PARAMETER.findall(row.path)),
         *(
             _query_parameter(name, schema, required=name in required)
             for name, schema in query.get("properties", {}).items()
@@ -207,7 +206,7 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses.add(503)
     if row.rate_limits:
         statuses.add(429)
-    if _PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
+    if PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
         statuses.add(404)
     if row.accepts_idempotency_key:
         statuses.add(409)

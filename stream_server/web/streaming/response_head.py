@@ -43,12 +43,8 @@ def encode_head(request: Request, content_coding: str, content_type: str) -> byt
     return (pattern % (request[REQUEST_ID], *limits.values())).encode()
 
 
-def head_fields(request: Request, content_coding: str, content_type: str) -> dict[str, str]:
-    """Return the header fields of a stream to which nobody listens. The middleware adds those that each answer has."""
-    return _fields(content_type, content_coding, request.app[CONFIG].compress_streams == "on")
-
-
-def _fields(content_type: str, content_coding: str, varies: bool) -> dict[str, str]:  # noqa: FBT001 - see `_pattern`
+def head_fields(content_type: str, content_coding: str, *, varies: bool) -> dict[str, str]:
+    """Return the header fields of a stream, without those that each answer has."""
     found = {**STREAM_HEADERS, hdrs.CONTENT_TYPE: content_type}
     if varies:  # whether the body is compressed or not (RFC 9110 §12.5.5)
         found[hdrs.VARY] = hdrs.ACCEPT_ENCODING
@@ -68,7 +64,7 @@ def _pattern(
     ``cors`` are the headers for pages of other origins. Raises ValueError if a header has a line break, which would
     begin another.
     """
-    fields = {**_fields(content_type, content_coding, varies), X_REQUEST_ID: _GAP}
+    fields = {**head_fields(content_type, content_coding, varies=varies), X_REQUEST_ID: _GAP}
     merge_cors_headers(fields, dict(cors))
     fields |= dict.fromkeys(limits, _GAP) | {hdrs.DATE: date}
     if version >= (1, 1):

@@ -107,7 +107,8 @@ def open_stream(request: Request, stream_plan: StreamPlan, content_type: str) ->
     if request.method == hdrs.METH_HEAD:
         limits.take_stream(request)()
         # The middleware adds the headers of each answer, and those for pages of other origins.
-        return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
+        varies = request.app[CONFIG].compress_streams == "on"
+        return web.StreamResponse(headers=head_fields(content_type, framing.content_coding, varies=varies))
     is_chunked, owner = request.version >= (1, 1), request.connection  # HTTP/1.0 has no chunks
     head = encode_head(request, framing.content_coding, content_type)
     first = hello_bytes(request.app, stream_plan)

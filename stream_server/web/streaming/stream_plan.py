@@ -33,7 +33,6 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import RULES_FORGOTTEN, Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, STORE
 from stream_server.web.http.opening import Opening
 from stream_server.web.http.query import query_of
@@ -254,8 +253,9 @@ def _make_plan(
 ) -> StreamPlan:  # fmt: skip
     """Return the plan of a stream: a subscribe request with a random connection id, and the gaps before the start."""
     claims = request[CLAIMS]
+    token = StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
     subscribe_request = SubscribeRequest(
-        read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, bound.position,
+        read_request_id(), claims.sub, token, bound.subscription, framing, bound.position,
         viewer=bound.viewer, private_view=bound.private_view,
         opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=description,
     )  # fmt: skip
@@ -266,11 +266,6 @@ def _make_plan(
         missed = bound.position.n - start.position.n
         gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
     return StreamPlan(subscribe_request, gaps, may_warn)
-
-
-def stream_token(claims: Claims) -> StreamToken:
-    """Return the part of the token's claims that an open stream keeps."""
-    return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
 
 
 async def _find_start(request: Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:

@@ -12,6 +12,8 @@ from websockets.extensions import Extension
 from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.frames import Frame, Opcode
 
+from stream_server.web.streaming.compression import MAX_CAREFUL_BYTES, MEMORY_LEVEL
+
 EXTENSION = "permessage-deflate"
 
 ANSWER = f"{EXTENSION}; server_no_context_takeover; client_no_context_takeover"
@@ -19,12 +21,6 @@ ANSWER = f"{EXTENSION}; server_no_context_takeover; client_no_context_takeover"
 
 MIN_COMPRESSED_BYTES = 128
 """Shorter messages, such as heartbeats, are sent as they are, because compression saves too little of them."""
-
-MAX_CAREFUL_BYTES = 8192
-"""Longest data compressed at level 6. Level 1 takes a third of the time, and more data compresses well anyway."""
-
-MEMORY_LEVEL = 6
-"""Size of the compressor's tables, as for the streams over HTTP."""
 
 _NEGOTIATION = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
 

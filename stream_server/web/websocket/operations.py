@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited, Unavailable
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
-from stream_server.hub.client import BoundFilters
+from stream_server.hub.client import BoundFilters, StreamToken
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
@@ -36,7 +36,6 @@ from stream_server.web.streaming.stream_plan import (
     parse_filters,
     read_user_stream_kinds,
     require_scopes,
-    stream_token,
 )
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, describe
 from stream_server.web.websocket.connection import WebSocketConnection
@@ -256,7 +255,7 @@ class Operations:
             raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}", param="token")
         if client.disconnect_reason is not None:
             return  # the stream ends, and its goodbye is on the way
-        app[HUB].registry.prolong(client, stream_token(claims))
+        app[HUB].registry.prolong(client, StreamToken(claims.jti, claims.session, claims.iat, claims.exp))
         self._grant = _grant_of(claims)
         expires = format_iso_time(int(claims.exp * 1000))
         self._connection.send(encode_answer("token", operation.echo, expires=expires))
