@@ -77,8 +77,8 @@ async def _check_claims(app: AppValues, claims: Claims, stream_request: Request 
     token, statuses = TokenId(claims.sub, claims.jti, claims.session, claims.iat), app[TOKEN_VALIDITY_CACHE]
     token_validity = statuses.get_known(token)
     if token_validity is None:
+        await begin_to_ask(stream_request)
         if stream_request is not None:
-            await begin_to_ask(stream_request)
             # Most streams need the user's relations. So they are read before Redis has said whether the token is valid.
             # The request holds them: they are forgotten with it if the token is refused.
             viewers = app[HUB].viewer_cache
