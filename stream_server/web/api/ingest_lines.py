@@ -26,8 +26,6 @@ _SURROGATES = re.compile(rb"(\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89
 """What to keep (group 1: an escaped backslash, and a whole pair), or half a pair in JSON: an emoji that a site cut in
 two. It becomes U+FFFD, as in browsers (Infra §4.6, "convert to a scalar value string")."""
 
-_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$(?!\n)"
-PastTime = Annotated[str, Meta(pattern=_TIME, description="a time such as 2026-01-31T12:00:00Z, since 1970")]
 ChangeId = Annotated[ForeignId, Meta(description="the site's own id of this change; with it, the line counts once")]
 
 
@@ -54,7 +52,16 @@ class IngestedStatus(NewStatus, frozen=True, kw_only=True, forbid_unknown_fields
     in_reply_to: ForeignId | None = None
     origin: ForeignId | None = None
     group: str | None = None
-    posted: PastTime | None = None
+    posted: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$(?!\n)",
+                description="a time such as 2026-01-31T12:00:00Z, since 1970",
+            ),
+        ]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -91,17 +91,15 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
-DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest",
-                   "delete_user"]  # fmt: skip
-
-
 class Deed(msgspec.Struct):
     """One row of the audit log: what an administrator did, when, and to whom."""
 
     id: Id
     at: Timestamp
     by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
-    deed: DeedKind
+    deed: Literal[
+        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user"
+    ]
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
     details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
 

@@ -36,9 +36,6 @@ from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 PAGE_TOKEN_BYTES = 10
 """Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
 
-RuleTexts = list[tuple[str, str]]
-"""The canonical texts and the tags of rules."""
-
 
 class RefusedRule(NamedTuple):
     """A rule that was not saved. ``detail`` says why it is invalid, or ``existing_id`` names an equal saved rule."""
@@ -131,7 +128,9 @@ async def _add_rules(request: Request, rules_request: RulesRequest, new_rules: S
     return encode_response(render_added(created, refused, _now_ms()), status=201)
 
 
-async def _parse_rules(request: Request, new_rules: Iterable[V2NewRule]) -> tuple[RuleTexts, list[RefusedRule]]:
+async def _parse_rules(
+    request: Request, new_rules: Iterable[V2NewRule]
+) -> tuple[list[tuple[str, str]], list[RefusedRule]]:
     """Return the canonical text and the tag of each valid rule, and the invalid rules with their errors."""
     valid, refused, parsed = [], [], []
     for new_rule in new_rules:

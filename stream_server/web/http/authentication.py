@@ -47,13 +47,13 @@ async def authenticate(request: Request, route: Route) -> Claims:
     Raises Forbidden if the account is suspended.
     """
     app = request.app
-    ticket = read_ticket(request) if route.accepts_ticket else None
-    if ticket is None:
+    if not route.accepts_ticket or TICKET_PARAMETER not in query_of(request).names:
         token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
         if KEY_SET in app:
             await _fetch_key_for(app, token, request if route.is_streaming else None)
         claims = app[AUTH].verify(token, time.time())
     else:
+        ticket = read_ticket(request)
         await begin_to_ask(request)
         claims = await redeem_ticket(request, ticket)
     return await _check_claims(app, claims, request if route.is_streaming else None)
@@ -144,12 +144,9 @@ def read_bearer_token(request: Request) -> str:
     return token.strip()
 
 
-def read_ticket(request: Request) -> str | None:
-    """Return the ticket in the URL, or None. Raises BadRequest for two tickets, or for a ticket and a token."""
-    query = query_of(request)
-    if TICKET_PARAMETER not in query.names:
-        return None
-    found = query.values(TICKET_PARAMETER)
+def read_ticket(request: Request) -> str:
+    """Return the ticket in the URL. Raises BadRequest for two tickets, or for a ticket and a token."""
+    found = query_of(request).values(TICKET_PARAMETER)
     if len(found) > 1:
         raise BadRequest("given more than once", code="conflicting_parameters", param=TICKET_PARAMETER)
     if hdrs.AUTHORIZATION in request.headers:

@@ -78,7 +78,6 @@ Timestamp = Annotated[
 ]
 Cursor = Annotated[str, Meta(description="opaque; valid only for the list that returned it")]
 
-_JOINERS = "\u200c\u200d"
 _PRESENTATIONS = re.compile("[\ufe0e\ufe0f]")
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _REGION_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
@@ -86,9 +85,6 @@ _REGION_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a
 
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that Unicode counts as letters or signs, and that have no shape."""
-
-_INVISIBLE_CATEGORIES = frozenset({"Cf", "Co", "Cs", "Zl", "Zp"})
-"""Categories of format characters (such as U+202E and U+200B), private use, surrogates and separators of lines."""
 
 _LINES = "\n\t"
 """The control characters of a text that may have several lines."""
@@ -149,8 +145,10 @@ def _has_invisible(text: str) -> bool:
     if _TAG.search(shown) or not _FILLERS.isdisjoint(shown):
         return True
     shown = blank_emoji(_PRESENTATIONS.sub("", shown))
-    return any(
-        not _joins(shown, at) if character in _JOINERS else unicodedata.category(character) in _INVISIBLE_CATEGORIES
+    return any(  # format characters (such as U+202E and U+200B), private use, surrogates and separators of lines
+        not _joins(shown, at)
+        if character in "\u200c\u200d"
+        else unicodedata.category(character) in {"Cf", "Co", "Cs", "Zl", "Zp"}
         for at, character in enumerate(shown)
     )
 

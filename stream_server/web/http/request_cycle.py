@@ -23,9 +23,6 @@ from stream_server.web.limits.connections import HEAD_TOO_LARGE, NO_CONNECT, NO_
 MAX_HEAD_BYTES = 131_072
 """Longest request head in bytes: the longest request line and the longest header field, with as much again."""
 
-HEAD_WEIGHT = 4
-"""Bytes of memory for each byte of the head of a running request: the text, the fields, and what has parsed them."""
-
 MAX_COUNTED_BODY_BYTES = 262_144
 """Most bytes of its body that a running request keeps: the longest body."""
 
@@ -139,7 +136,7 @@ class RequestCycle:
                 self.move(Event.WHOLE_HEAD)
                 self.request_head = head
                 self.is_stream = False
-                self.request_bytes = end * HEAD_WEIGHT
+                self.request_bytes = end * 4  # the text, the fields, and what has parsed them
                 self._most_bytes = self.request_bytes + MAX_COUNTED_BODY_BYTES
                 return head
             self.move(Event.BYTES)

@@ -14,7 +14,6 @@ from multidict import MultiMapping
 
 from stream_server.config.settings import InvalidSetting
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_FORWARDED_ADDRESSES = 20
@@ -44,7 +43,7 @@ class TrustedProxies:
 
         Raises `InvalidSetting` for anything else.
         """
-        self._networks: list[Network] = []
+        self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
         for text in filter(None, map(str.strip, setting.split(","))):
             try:
                 self._networks.append(ipaddress.ip_network(text, strict=False))

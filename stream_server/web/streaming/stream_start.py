@@ -19,8 +19,6 @@ from stream_server.hub.messages import TRIMMED, Gap
 from stream_server.store.log.event_log import EventLog, LogLookup
 
 _CURSOR_PATTERN = re.compile(r"(\d{1,15})-(\d{1,6})(?:\.(\d{1,15}))?", re.ASCII)
-_AGE_PATTERN = re.compile(r"-(\d{1,9})([smhd])", re.ASCII)
-_DATE_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 OTHER_SERVERS_WAIT_SECONDS = 2.0
 """Seconds to wait for another server to record a rollback: two intervals of its check.
@@ -122,11 +120,12 @@ async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> 
 
 def _parse_time_ms(value: str, now_ms: int, param: str) -> int:
     """Return an ISO 8601 time (UTC if without zone) or an age as ms since 1970. Raises InvalidCursor for other text."""
-    age = _AGE_PATTERN.fullmatch(value)
+    age = re.fullmatch(r"-(\d{1,9})([smhd])", value, re.ASCII)
     if age is not None:
         return max(0, now_ms - int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]] * 1000)
+    has_date = re.match(r"\d{4}-\d{2}-\d{2}", value, re.ASCII)
     try:
-        moment = datetime.fromisoformat(value if _DATE_PATTERN.match(value) else "(not a full date)")
+        moment = datetime.fromisoformat(value if has_date else "(not a full date)")
         return max(0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError):
         raise InvalidCursor("not a cursor, an ISO 8601 time, or an age such as -15m", param=param) from None

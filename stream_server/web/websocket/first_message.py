@@ -34,13 +34,6 @@ from stream_server.web.websocket.operations import (
 TOKEN_SECONDS = 5.0
 """Seconds in which a WebSocket that was opened without a token has to send one."""
 
-_CLOSE_CODE_BY_STATUS = {
-    429: CloseCode.TRY_AGAIN_LATER,
-    500: CloseCode.INTERNAL_ERROR,
-    503: CloseCode.TRY_AGAIN_LATER,
-}
-"""The close code after an `error` by its status. The others are `POLICY_VIOLATION`."""
-
 
 class FirstMessage:
     """Waits for the token of one WebSocket, then starts its stream."""
@@ -103,7 +96,9 @@ class FirstMessage:
         """Tell the client what is wrong, and close the socket."""
         count_refusal(self._app, error)
         self._connection.send(encode_error(error, echo))
-        self._close(_CLOSE_CODE_BY_STATUS.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
+        later = CloseCode.TRY_AGAIN_LATER
+        codes = {429: later, 500: CloseCode.INTERNAL_ERROR, 503: later}
+        self._close(codes.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
 
     def go_away(self) -> None:
         """Close the socket, because the server stops."""
