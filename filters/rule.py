@@ -44,30 +44,29 @@ class TooCostly(Exception):
 class MatchingBudget:
     """The processor time that one filter may use: an allowance, which refills as time passes.
 
-    It counts processor time, so that a busy machine does not disable filters. ``cpu_clock`` returns the processor time
-    of this thread and ``clock`` the real time, both in seconds.
+    It counts processor time, so that a busy machine does not disable filters.
     """
 
-    __slots__ = ("_allowance", "_clock", "_cpu_clock", "_cpu_started_at", "_started_at")
+    __slots__ = ("_allowance", "_cpu_started_at", "_monotonic", "_started_at", "_thread_time")
 
     def __init__(
-        self, cpu_clock: Callable[[], float] = time.thread_time, clock: Callable[[], float] = time.monotonic
+        self, thread_time: Callable[[], float] = time.thread_time, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._cpu_clock = cpu_clock
-        self._clock = clock
+        self._thread_time = thread_time
+        self._monotonic = monotonic
         self._allowance = ALLOWANCE_SECONDS
-        self._started_at = clock()
+        self._started_at = monotonic()
         self._cpu_started_at = 0.0
 
     def start(self) -> None:
         """Begin to count the time for one event. Raises `TooCostly` if the allowance is used up."""
-        now = self._clock()
+        now = self._monotonic()
         refill = (now - self._started_at) * REFILL_RATE
         self._allowance = min(ALLOWANCE_SECONDS, self._allowance + refill)
         self._started_at = now
         if self._allowance <= 0:
             raise TooCostly
-        self._cpu_started_at = self._cpu_clock()
+        self._cpu_started_at = self._thread_time()
 
     def check(self) -> None:
         """Raise `TooCostly` if the event has taken more time than one event may. Then the next events raise it too."""
@@ -81,10 +80,10 @@ class MatchingBudget:
 
     def _excess(self) -> float:
         if (
-            self._clock() - self._started_at <= FREE_SECONDS
+            self._monotonic() - self._started_at <= FREE_SECONDS
         ):  # as nearly always; the other clock takes nine times longer
             return 0.0
-        return max(0.0, self._cpu_clock() - self._cpu_started_at - FREE_SECONDS)
+        return max(0.0, self._thread_time() - self._cpu_started_at - FREE_SECONDS)
 
 
 MAX_RULES = 100  # written with one stream

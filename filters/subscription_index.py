@@ -35,11 +35,11 @@ class Verification(Generic[T]):
         spent_seconds: Time that counts for this event so far. The caller sets it to 0 for the next event.
     """
 
-    __slots__ = ("_clock", "spent_seconds", "unverified")
+    __slots__ = ("_monotonic", "spent_seconds", "unverified")
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.unverified: list[T] = []
-        self._clock = clock
+        self._monotonic = monotonic
         self.spent_seconds = 0.0
 
     def verify(self, items: Sequence[T], check: Callable[[Sequence[T]], Iterable[T]]) -> list[T]:
@@ -48,14 +48,14 @@ class Verification(Generic[T]):
         ``check`` gets a few items and returns those that match; it must not raise.
         """
         found: list[T] = []
-        at, size, started_at = 0, CANDIDATES_PER_SLICE, self._clock()
+        at, size, started_at = 0, CANDIDATES_PER_SLICE, self._monotonic()
         while at < len(items):
             if self.spent_seconds > MAX_EVENT_SECONDS:
                 self.unverified.extend(items[at:])
                 break
             found.extend(check(items[at : at + size]))
             at += size
-            ended_at = self._clock()
+            ended_at = self._monotonic()
             if ended_at - started_at > 0.001:  # only slow slices count, and after one each slice has one item
                 self.spent_seconds += min(ended_at - started_at, MAX_COUNTED_SECONDS)
                 size = 1
@@ -218,9 +218,9 @@ class SubscriptionIndex(Generic[T]):
         verification: Its list ``unverified`` has the items for which no time was left. The caller must empty the list.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self.failures: list[tuple[T, FilterFailure]] = []
-        self.verification: Verification[T] = Verification(clock)
+        self.verification: Verification[T] = Verification()
         self._subscriptions: dict[T, Subscription] = {}
         self._group_of_item: dict[T, _NarrowingGroup[T]] = {}
         self._groups: dict[Hashable, _NarrowingGroup[T]] = {}

@@ -63,15 +63,6 @@ FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feed_task")
 JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("jobs_task")
 """The tasks that run the feed and the background services. The server stops if one of them ends."""
 
-START_REDIS_SECONDS = 10.0
-"""Seconds that Redis has for each reply while the server starts: on a busy machine a start is slower than a request."""
-
-GOODBYE_SECONDS = 1.0
-"""Seconds that a client has to take the goodbye. The server then closes the connection, because other clients wait."""
-
-MIN_BUFFER_BYTES = 4096
-"""Least number of bytes that may wait unsent for a client, besides the kernel's buffer."""
-
 ONLY_PROCESS = WorkerSockets()
 """The sockets of a server of one process, which has no other workers."""
 
@@ -81,7 +72,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     """Run a server without HTTP sockets during the block. Yields the aiohttp application when the feed is ready."""
     subscriptions = SubscriptionParser(_load_filters())
     store = _make_store(config, lambda: feed.detector.recheck())  # noqa: PLW0108 - the feed is made below
-    with store.allow_slow_replies(START_REDIS_SECONDS):
+    with store.allow_slow_replies(10.0):  # seconds: on a busy machine a start is slower than a request
         await store.open()
         head = await store.log.head()
     log = LogReader(store.log)
@@ -106,10 +97,9 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
     app[app_keys.TOKEN_VALIDITY_CACHE] = _make_token_validity_cache(store, hub, feed)
-    app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
+    app[app_keys.STREAMS], app[app_keys.SUBJECTS], app[app_keys.UNPROVEN] = directory, {}, set()
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters, lambda: services.write_guard.state.limit_bytes)
-    app[app_keys.UNPROVEN] = set()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
@@ -126,7 +116,8 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, config), name="background services")
     try:
         await _wait_for_feed(feed, app[FEED_TASK])
-        await _fill_memory(log, hub, services)
+        await RingFiller(log, hub.ring).fill()
+        services.trends.begin()  # it counts the entries in the ring, which are from before the start
         yield app
     finally:
         app[FEED_TASK].cancel()
@@ -224,12 +215,6 @@ async def _run_background_services(services: BackgroundServices, config: Config)
             group.create_task(loop.run(), name=type(loop).__name__)
 
 
-async def _fill_memory(log: LogReader, hub: Hub, services: BackgroundServices) -> None:
-    """Read the newest entries of the log, from before the start, into the ring. The trends then count them."""
-    await RingFiller(log, hub.ring).fill()
-    services.trends.begin()
-
-
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
     """Wait until the feed is ready for the first time. If the feed fails before that, raise its exception."""
     ready = asyncio.create_task(feed.wait_ready(), name="feed: first ready")
@@ -243,11 +228,11 @@ def _client_limits(config: Config) -> HubLimits:
     """Return the hub's limits. A quarter of ``client_buffer_bytes`` is the kernel's, the rest is counted here."""
     send_buffer_bytes = config.client_buffer_bytes // 4
     return HubLimits(
-        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - send_buffer_bytes),
+        buffer_bytes=max(4096, config.client_buffer_bytes - send_buffer_bytes),
         send_buffer_bytes=send_buffer_bytes,
         heartbeat_seconds=config.heartbeat_seconds,
         write_timeout_seconds=config.write_timeout_seconds,
-        goodbye_seconds=min(GOODBYE_SECONDS, config.shutdown_seconds / 4),
+        goodbye_seconds=min(1.0, config.shutdown_seconds / 4),  # then it is closed, because other clients wait
         ring_bytes=config.ring_bytes,
     )
 

@@ -48,30 +48,6 @@ its command is used: to import all of them takes a second, and the shell asks fo
 MODULES = {"sign-in": "token", "admin": "token", "repair": "worker"}
 """The modules of the commands that are not the only one of their module."""
 
-EPILOG = """
-\b
-Examples:
-  stream-server serve --demo                      try it with sample content and commands to copy
-  stream-server serve --data-dir ./data           a server that keeps its data
-  stream-server token --user ada --create
-  stream-server sign-in --user ada
-  stream-server replay tweets.jsonl --rate 50
-  stream-server tail --user ada --track "redis,postgres"
-  stream-server stats --user ada
-  stream-server load --streams 100 --rate 50
-  stream-server export --user ada --since -24h --to day.parquet
-  stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server doctor --data-dir ./data          also if that server does not run
-
-\b
-A command takes the server that you run on this machine. If several run, --data-dir names one.
-
-\b
-Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.
-The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
-The documentation: the link Guide on the page /docs of a running server.
-"""
-
 
 class CommandGroup(click.Group):
     """The click group of all commands. A command that fails ends with one sentence, an exit code and no traceback."""
@@ -129,17 +105,47 @@ class CommandGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-VERSION_HELP = "Show the version, with a digest of the code that tells builds apart, and exit."
-
-
 def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 - click's call
     if is_asked:
         click.echo(f"stream-server, version {full_version()}")
         context.exit()
 
 
-@click.group(cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help=VERSION_HELP)
+@click.group(
+    cls=CommandGroup,
+    epilog="""
+\b
+Examples:
+  stream-server serve --demo                      try it with sample content and commands to copy
+  stream-server serve --data-dir ./data           a server that keeps its data
+  stream-server token --user ada --create
+  stream-server sign-in --user ada
+  stream-server replay tweets.jsonl --rate 50
+  stream-server tail --user ada --track "redis,postgres"
+  stream-server stats --user ada
+  stream-server load --streams 100 --rate 50
+  stream-server export --user ada --since -24h --to day.parquet
+  stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
+  stream-server doctor --data-dir ./data          also if that server does not run
+
+\b
+A command takes the server that you run on this machine. If several run, --data-dir names one.
+
+\b
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.
+The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
+The documentation: the link Guide on the page /docs of a running server.
+""",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version, with a digest of the code that tells builds apart, and exit.",
+)
 def cli() -> None:
     """Run a real-time streaming API, or work with a running server.
 

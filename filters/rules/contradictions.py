@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from filters import index_keys
+from filters.event import ENTITY_FLAGS
 from filters.index_keys import (
     boxes_overlap,
     language_keys,
@@ -40,7 +41,6 @@ MAX_STEPS = 2_000
 MAX_PAIRS = 8
 """Most areas, and most languages, of one branch that are compared with each other."""
 
-_ENTITY_FLAGS = frozenset({"has:mentions", "has:hashtags", "has:cashtags", "has:links"})
 _LOCATION_KEYS = (index_keys.PLACE, index_keys.COUNTRY)
 _SINGLE_KEYS = (index_keys.CONVERSATION, *_LOCATION_KEYS)  # of what a status has once
 _NO_KINDS: frozenset[str] = frozenset()
@@ -208,7 +208,7 @@ def _kinds_of_condition(condition: Condition) -> frozenset[str]:
     if isinstance(condition, KeyCondition):
         if condition.text.startswith(_LANG):
             return kinds_in_languages(frozenset({condition.text[len(_LANG) :]}))
-        return TEXT_KINDS if condition.text in _ENTITY_FLAGS else STATUS_KINDS
+        return TEXT_KINDS if condition.text in ENTITY_FLAGS else STATUS_KINDS
     if isinstance(condition, UserCondition):
         return ALL_KINDS if condition.text.startswith("from:") else STATUS_KINDS
     if isinstance(condition, PluginCondition):

@@ -19,7 +19,14 @@ from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRe
 from stream_server.client.filters import Filters, Since, to_parameters, to_since
 from stream_server.client.poll import Poll
 from stream_server.client.stream import Stream, StreamOptions
-from stream_server.client.tokens import RENEWAL_SHARE, RETRY_SECONDS, FixedToken, Grant, RenewedToken, fetch_from
+from stream_server.client.tokens import (
+    RENEWAL_RETRY_SECONDS,
+    RENEWAL_SHARE,
+    FixedToken,
+    Grant,
+    RenewedToken,
+    fetch_from,
+)
 from stream_server.client.transport import Backoff, ClientOptions, Transport
 from stream_server.wire.objects import Session
 
@@ -111,10 +118,6 @@ class LogInSession:
         return await self._transport.call(Session, "POST", "/v1/sessions", body=body, token="", is_once=is_once)
 
 
-MIN_PAUSE_SECONDS = 0.05
-"""Shortest time between two looks at the token, so that a token of a very short life does not keep the loop busy."""
-
-
 class StreamProlonger:
     """Gives each open stream the next token when the present one has reached 80 % of its lifetime.
 
@@ -144,10 +147,11 @@ class StreamProlonger:
         """Give open streams each new token, until no stream is open or the lifetime of the token is unknown."""
         while self._open():
             is_done = await self._prolong_all()
-            due_in = self._transport.tokens.seconds_to_renewal() if is_done else RETRY_SECONDS
+            due_in = self._transport.tokens.seconds_to_renewal() if is_done else RENEWAL_RETRY_SECONDS
             if due_in is None:
                 return
-            await asyncio.sleep(min(max(due_in, MIN_PAUSE_SECONDS), MAX_SERVER_DELAY_SECONDS))
+            # A token of a very short life must not keep the loop busy.
+            await asyncio.sleep(min(max(due_in, 0.05), MAX_SERVER_DELAY_SECONDS))
 
     def _open(self) -> list[Stream]:
         return [stream for stream in self._streams if stream.connection is not None]

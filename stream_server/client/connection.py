@@ -4,6 +4,7 @@ The parsers split Server-Sent Events, or one JSON object a line, into frames. A 
 """
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, NamedTuple, Protocol
@@ -12,7 +13,7 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
-from stream_server.client.bounds import MAX_MESSAGE_BYTES, bound_delay, parse_retry_after
+from stream_server.client.bounds import CONNECT_SECONDS, MAX_RECEIVED_BYTES, bound_delay, parse_retry_after
 from stream_server.client.errors import (
     Malformed,
     RequestRefused,
@@ -26,7 +27,6 @@ from stream_server.wire.errors import STATUS_BY_CODE
 from stream_server.wire.messages import EVENT_TYPES, Control, Event
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Frame(NamedTuple):
@@ -43,7 +43,7 @@ class FrameParser(Protocol):
     media_type: str
 
     def feed(self, chunk: bytes) -> Iterable[Frame]:
-        """Return the frames that ``chunk`` completes. Raises Malformed for a message over ``MAX_MESSAGE_BYTES``."""
+        """Return the frames that ``chunk`` completes. Raises Malformed for a message over ``MAX_RECEIVED_BYTES``."""
 
 
 class NdjsonParser:
@@ -69,8 +69,8 @@ class NdjsonParser:
     def _buffer(self, part: bytes) -> None:
         """Add bytes to the incomplete line. Raises Malformed if the line exceeds the size limit."""
         self._size += len(part)
-        if self._size > MAX_MESSAGE_BYTES:
-            raise Malformed(f"a line of more than {MAX_MESSAGE_BYTES} bytes")
+        if self._size > MAX_RECEIVED_BYTES:
+            raise Malformed(f"a line of more than {MAX_RECEIVED_BYTES} bytes")
         self._parts.append(part)
 
 
@@ -96,10 +96,21 @@ class SseParser:
     def feed(self, chunk: bytes) -> Iterator[Frame]:
         """Yield a frame for each block that ``chunk`` completes, also if it has only an ``id`` or ``retry``."""
         for line in self._lines(chunk):
-            if line:
-                self._read_field(line)
-            elif (frame := self._finish_frame()) is not None:
-                yield frame
+            if not line:  # the block ends
+                data, cursor, retry_seconds = self._data, self._id, self._retry_seconds
+                self._data, self._id, self._retry_seconds = [], None, None
+                self._size = sum(map(len, self._parts))
+                if data or cursor is not None or retry_seconds is not None:  # else it is empty, or a comment
+                    yield Frame(b"\n".join(data) if data else None, cursor, retry_seconds)
+                continue
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                self._data.append(value)
+            elif name == b"id" and b"\0" not in value:
+                self._id = value.decode(errors="replace")
+            elif name == b"retry" and value.isdigit():
+                self._retry_seconds = bound_delay(float(value) / 1000)
 
     def _lines(self, chunk: bytes) -> Iterator[bytes]:
         if self._after_cr and chunk:
@@ -116,34 +127,15 @@ class SseParser:
             self._buffer(part)
             if self._first:
                 self._first = False
-                line = line.removeprefix(_BYTE_ORDER_MARK)
+                line = line.removeprefix(BOM_UTF8)
             yield line
 
     def _buffer(self, part: bytes) -> None:
-        """Add bytes to the incomplete line. Raises Malformed if the block is over ``MAX_MESSAGE_BYTES`` now."""
+        """Add bytes to the incomplete line. Raises Malformed if the block is over ``MAX_RECEIVED_BYTES`` now."""
         self._size += len(part)
-        if self._size > MAX_MESSAGE_BYTES:
-            raise Malformed(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
+        if self._size > MAX_RECEIVED_BYTES:
+            raise Malformed(f"a message of more than {MAX_RECEIVED_BYTES} bytes")
         self._parts.append(part)
-
-    def _read_field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            self._data.append(value)
-        elif name == b"id" and b"\0" not in value:
-            self._id = value.decode(errors="replace")
-        elif name == b"retry" and value.isdigit():
-            self._retry_seconds = bound_delay(float(value) / 1000)
-
-    def _finish_frame(self) -> Frame | None:
-        """Return a frame with the fields of the block that ended, or None if it has none. Then forget the fields."""
-        data, cursor, retry_seconds = self._data, self._id, self._retry_seconds
-        self._data, self._id, self._retry_seconds = [], None, None
-        self._size = sum(map(len, self._parts))
-        if not data and cursor is None and retry_seconds is None:
-            return None  # a comment or an empty block
-        return Frame(b"\n".join(data) if data else None, cursor, retry_seconds)
 
 
 class _Head(msgspec.Struct):
@@ -179,19 +171,11 @@ def _decode(raw: bytes, kind: str) -> Event:
 Framing = Literal["sse", "ndjson", "websocket"]
 """The formats of messages on the wire; the messages are the same in all framings."""
 
-MAX_QUERY_BYTES = 2000
-"""Most bytes of parameters in a URL, where most scripts take nine bytes a character. The client sends longer parameters
-in a body, because servers and proxies limit URLs."""
-
-CONNECT_SECONDS = 10.0
-
-MAX_PAGE_BYTES = 65536
+MAX_REFUSAL_BYTES = 65536
 """Most bytes that the client reads of an answer that is no stream."""
 
-CLOSE_SECONDS = 2.0
+WEBSOCKET_CLOSE_SECONDS = 2.0
 """Longest wait for the server's part in closing a WebSocket. A server that is dead does not take part."""
-
-_FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
 
 class StreamRequest(NamedTuple):
@@ -298,12 +282,12 @@ async def connect(
             async with _connect_websocket(session, request) as socket:
                 yield WebSocketConnection(socket)
             return
-        parser = _FRAME_PARSERS[framing]()
+        parser: FrameParser = SseParser() if framing == "sse" else NdjsonParser()
         async with _send(session, request, parser.media_type) as response:
             if response.status != 200:
                 raise await _refusal(response)
             if response.content_type != parser.media_type:
-                page = summary_of(await response.content.read(MAX_PAGE_BYTES))
+                page = summary_of(await response.content.read(MAX_REFUSAL_BYTES))
                 raise Unreachable(f"the answer is no stream but {response.content_type}: {page or 'it has no text'}")
             yield HttpConnection(response, parser)
     except aiohttp.ClientResponseError as error:
@@ -311,8 +295,11 @@ async def connect(
 
 
 def fits_in_url(parameters: Mapping[str, str]) -> bool:
-    """Whether the parameters are short enough for a URL."""
-    return len(urlencode(parameters)) <= MAX_QUERY_BYTES
+    """Whether the parameters are short enough for a URL: 2,000 bytes, where most scripts take nine bytes a character.
+
+    The client sends longer parameters in a body, because servers and proxies limit URLs.
+    """
+    return len(urlencode(parameters)) <= 2000
 
 
 def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: str) -> Any:
@@ -326,7 +313,7 @@ def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: st
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
-    body = await response.content.read(MAX_PAGE_BYTES)
+    body = await response.content.read(MAX_REFUSAL_BYTES)
     return parse_refusal(response.status, parse_retry_after(response.headers.get("Retry-After")), body)
 
 
@@ -334,11 +321,11 @@ async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
 async def _connect_websocket(
     session: aiohttp.ClientSession, request: StreamRequest
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=CLOSE_SECONDS)
+    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=WEBSOCKET_CLOSE_SECONDS)
     try:
         opening = await session.ws_connect(
             request.url, params=request.parameters, headers=request.headers("*/*"), timeout=timeout,
-            max_msg_size=MAX_MESSAGE_BYTES, compress=15,
+            max_msg_size=MAX_RECEIVED_BYTES, compress=15,
         )  # fmt: skip
     except aiohttp.WSServerHandshakeError as error:
         raise await _why_refused(session, request, error) from error

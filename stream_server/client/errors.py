@@ -5,7 +5,6 @@ import json
 import re
 from typing import Any
 
-MAX_SUMMARIZED_BYTES = 4096  # of a body that this server did not write, such as the error page of a proxy
 MAX_SUMMARY_CHARACTERS = 80
 
 _TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1", re.IGNORECASE | re.DOTALL)
@@ -138,7 +137,7 @@ def summary_of(body: bytes) -> str:
 
     It names the title or the heading of an HTML page, else the first line that has a text. It is empty if none has.
     """
-    text = body[:MAX_SUMMARIZED_BYTES].decode(errors="replace")
+    text = body[:4096].decode(errors="replace")  # an error page of a proxy may be long
     title = _TITLE.search(text)
     lines = [title[2]] if title else text.splitlines()
     line = next(filter(None, map(_plain, lines)), "")

@@ -50,7 +50,10 @@ def to_parameters(filters: Filters) -> dict[str, str]:
     if unknown:
         raise TypeError(f"unknown stream parameter {unknown[0]!r}; a plug-in's goes into `more`")
     more = given.pop("more", {})
-    return {name: _ENCODERS.get(name, _join)(value) for name, value in given.items()} | dict(more)
+    return {
+        name: _join_rules(value) if name == "rule" else _join(value, "/" if name == "partition" else ",")
+        for name, value in given.items()
+    } | dict(more)
 
 
 def to_since(since: Since) -> str:
@@ -80,10 +83,3 @@ def _join_rules(value: str | Sequence[str] | Mapping[str, str]) -> str:
         return value
     rules = (f"{tag}:{rule}" for tag, rule in value.items()) if isinstance(value, Mapping) else value
     return "\n".join(rule.replace("\n", " ") for rule in rules)
-
-
-def _join_partition(value: str | tuple[int, int]) -> str:
-    return value if isinstance(value, str) else f"{value[0]}/{value[1]}"
-
-
-_ENCODERS: dict[str, Any] = {"rule": _join_rules, "partition": _join_partition}

@@ -11,9 +11,6 @@ from stream_server.client.stream import Stream
 from stream_server.client.transport import Backoff, Transport
 from stream_server.wire.messages import Event, Goodbye
 
-MARGIN_SECONDS = 15.0
-"""Seconds that an answer may take beyond ``wait``."""
-
 
 class _Page(msgspec.Struct):
     events: list[msgspec.Raw]
@@ -35,7 +32,8 @@ class Poll(Stream):
         backoff: Backoff | None = None,
     ) -> None:  # fmt: skip
         super().__init__(transport, "/v1/events", parameters, {"backoff": backoff}, since=since)
-        self._pages = _Pages(transport, {"wait": f"{wait:g}", "limit": str(limit)}, wait + MARGIN_SECONDS)
+        seconds = wait + 15.0  # an answer may take longer than the server waits
+        self._pages = _Pages(transport, {"wait": f"{wait:g}", "limit": str(limit)}, seconds)
 
     async def next_page(self) -> list[Event]:
         """Send one request, and return its events: none if there was none for ``wait`` seconds."""

@@ -13,11 +13,6 @@ from aiohttp import ClientHttpProxyError, ClientResponseError
 
 from stream_server.client.errors import InvalidAddress, Unreachable
 
-PROXY_SCHEMES = ("http", "https")
-
-NAMES_OF_THIS_MACHINE = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
-"""Those that the files of hosts of usual systems have."""
-
 
 def proxy_for(url: str) -> str | None:
     """Return the URL of the proxy for the server at ``url``, with the proxy's password. None connects directly.
@@ -30,7 +25,8 @@ def proxy_for(url: str) -> str | None:
     """
     server = urlsplit(url)
     host = server.hostname or ""
-    if _is_this_machine(host) or proxy_bypass(host) or proxy_bypass(f"{host}:{server.port or _port_of(server.scheme)}"):
+    port = server.port or (443 if server.scheme == "https" else 80)
+    if _is_this_machine(host) or proxy_bypass(host) or proxy_bypass(f"{host}:{port}"):
         return None
     given = getproxies().get(server.scheme)
     if not given:
@@ -38,7 +34,7 @@ def proxy_for(url: str) -> str | None:
     proxy = given if "://" in given else f"http://{given}"
     try:
         parts = urlsplit(proxy)
-        is_valid = bool(parts.hostname) and parts.scheme in PROXY_SCHEMES and parts.port != 0
+        is_valid = bool(parts.hostname) and parts.scheme in {"http", "https"} and parts.port != 0
     except ValueError:
         is_valid = False
     if not is_valid:
@@ -59,14 +55,11 @@ def unreachable_by_answer(url: str, error: ClientResponseError) -> Unreachable:
     return Unreachable(f"{url} gave no answer: {' '.join(error.message.split())}")
 
 
-def _port_of(scheme: str) -> int:
-    return 443 if scheme == "https" else 80
-
-
 def _is_this_machine(host: str) -> bool:
     """Whether the host is a name or an address of this machine, or stands for all its addresses."""
     host = host.removesuffix(".")  # which only says that no domain is added
-    if host in NAMES_OF_THIS_MACHINE or host.endswith(".localhost"):
+    # These names are in the files of hosts of usual systems.
+    if host in {"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"} or host.endswith(".localhost"):
         return True
     try:
         address = ip_address(host if ":" in host else inet_aton(host))  # which also reads 127.1 and 0x7f000001

@@ -17,9 +17,6 @@ from stream_server.wire.messages import Effective, Event, Gap, Goodbye, Hello
 
 MAX_REMEMBERED_CURSORS = 4096
 """Number of cursors of the latest events that the client remembers, to drop an event that arrives twice."""
-MAX_SILENCE_SECONDS = 45.0
-"""Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
-
 STEADY_SECONDS = 30.0
 """Seconds of a connection after which the delays begin anew. One that breaks soon after its first events may do so
 again, such as when a proxy or the server restarts in a loop."""
@@ -33,7 +30,7 @@ class StreamOptions(TypedDict, total=False):
     framing: Framing
     """``sse`` (the default), ``ndjson`` or ``websocket``; the events are the same."""
     silence_seconds: float
-    """Reconnect after this time without bytes. Must exceed the server's heartbeat interval."""
+    """Reconnect after this time without bytes; 45 by default. Must exceed the server's heartbeat interval."""
     backoff: Backoff | None
     """Delays between reconnects; by default about 0.5 s, doubling up to 30 s."""
     on_connection_change: Callable[[str], None] | None
@@ -85,7 +82,7 @@ class Stream:
         self._parameters = dict(parameters)
         self._yields_control = options.get("control", False)
         self._framing: Framing = options.get("framing", "sse")
-        self._silence_seconds = options.get("silence_seconds", MAX_SILENCE_SECONDS)
+        self._silence_seconds = options.get("silence_seconds", 45.0)  # three of the server's heartbeats
         self._backoff = options.get("backoff") or Backoff()
         self._tell = options.get("on_connection_change") or (lambda _: None)
         self._on_connect = on_connect
@@ -200,8 +197,14 @@ class Stream:
         self._opened = opened = AsyncExitStack()
         connection = await opened.enter_async_context(self._connect(request))
         self._arrivals = await opened.enter_async_context(aclosing(connection.arrivals()))
-        self._connected(connection, parameters)
-        if self._wanted is not None:  # it came while this connection was opening
+        self._connection, self._parameters = connection, parameters
+        self._connected_at = asyncio.get_running_loop().time()
+        if self.connections:
+            self._tell("reconnected")
+        self.connections += 1
+        if parameters is self._wanted:
+            self._wanted = None
+        elif self._wanted is not None:  # it came while this connection was opening
             await self._request_update(connection, self._wanted)
 
     async def _read(self) -> bool:
@@ -212,7 +215,11 @@ class Stream:
         frames = await anext(self._arrivals, None)
         if frames is None:
             return False
-        self._fault = self._accept_frames(frames)
+        try:
+            for frame in frames:
+                self._accept_frame(frame)
+        except Malformed as error:  # raised by the next call, behind what came before the bad frame
+            self._fault = error
         return True
 
     async def _disconnect(self) -> None:
@@ -235,24 +242,6 @@ class Stream:
 
     def _connect(self, request: StreamRequest) -> AbstractAsyncContextManager[Connection]:
         return connect(self._transport.stream_session, request, self._framing)
-
-    def _connected(self, connection: Connection, parameters: dict[str, str]) -> None:
-        self._connection, self._parameters = connection, parameters
-        self._connected_at = asyncio.get_running_loop().time()
-        if parameters is self._wanted:
-            self._wanted = None
-        if self.connections:
-            self._tell("reconnected")
-        self.connections += 1
-
-    def _accept_frames(self, frames: Iterable[Frame]) -> Malformed | None:
-        """Accept the frames up to the first bad one. Return what is wrong with that one, None if there is none."""
-        try:
-            for frame in frames:
-                self._accept_frame(frame)
-        except Malformed as error:
-            return error
-        return None
 
     def _accept_frame(self, frame: Frame) -> None:
         """Put the frame's cursor into ``_received``, with its event unless that is repeated or unwanted control."""

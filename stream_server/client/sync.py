@@ -27,10 +27,6 @@ from stream_server.wire.messages import Event
 P = ParamSpec("P")
 R = TypeVar("R")
 
-CANCEL_SECONDS = 5.0
-"""Seconds to wait for the end of a call that Ctrl-C broke off."""
-
-
 FORKED = "the client was opened before a fork, and belongs to the other process: make a new one in this process"
 
 _inheritable: "weakref.WeakSet[LoopThread | Events | Client]" = weakref.WeakSet()
@@ -66,7 +62,7 @@ class LoopThread:
         self._loop.close()
 
     def run(self, work: Awaitable[R]) -> R:
-        """Run an awaitable in the loop, and return its result. Ctrl-C cancels it and waits for its end.
+        """Run an awaitable in the loop, and return its result. Ctrl-C cancels it and waits up to 5 s for its end.
 
         Raises RuntimeError if it is called in the loop's own thread, which would wait for itself, and if another thread
         ends the wait by closing the stream or the client.
@@ -85,7 +81,7 @@ class LoopThread:
         except BaseException:  # also KeyboardInterrupt
             if not future.done():
                 future.cancel()
-                ended.wait(CANCEL_SECONDS)
+                ended.wait(5.0)
             raise
 
     def leave_to_parent(self) -> None:

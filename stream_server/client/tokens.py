@@ -16,7 +16,7 @@ import msgspec
 RENEWAL_SHARE = 0.8
 """The part of a token's lifetime after which the client gets the next one."""
 
-RETRY_SECONDS = 5.0
+RENEWAL_RETRY_SECONDS = 5.0
 """Seconds before another attempt, if a renewal failed while the token is still valid."""
 
 
@@ -58,10 +58,10 @@ class RenewedToken(FixedToken):
 
     can_renew = True
 
-    def __init__(self, fetch: Callable[[], Awaitable[Grant]], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, fetch: Callable[[], Awaitable[Grant]], monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__("")
         self._fetch = fetch
-        self._now = now
+        self._monotonic = monotonic
         self._renew_at = 0.0
         self._expires_at = 0.0
         self._renewal: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class RenewedToken(FixedToken):
         If the fetch fails while the present token is valid, return that one. Otherwise raise what the fetch raised.
         A caller that is cancelled does not cancel the fetch, because its refresh token may have been used by then.
         """
-        if not self._token or self._now() >= self._renew_at:
+        if not self._token or self._monotonic() >= self._renew_at:
             if self._renewal is None:
                 self._renewal = asyncio.create_task(self._renew(), name="token renewal")
                 self._renewal.add_done_callback(self._forget_renewal)
@@ -84,9 +84,9 @@ class RenewedToken(FixedToken):
             self._token = ""
 
     def seconds_to_renewal(self) -> float | None:
-        if not self._token or self._expires_at <= self._now():
+        if not self._token or self._expires_at <= self._monotonic():
             return None
-        return max(0.0, self._renew_at - self._now())
+        return max(0.0, self._renew_at - self._monotonic())
 
     async def finish(self) -> None:
         """Wait for a renewal in progress, so that no refresh token is lost half-way."""
@@ -97,13 +97,13 @@ class RenewedToken(FixedToken):
         try:
             grant = await self._fetch()
         except Exception:  # a function of the user may raise anything
-            if not self._token or self._now() >= self._expires_at:
+            if not self._token or self._monotonic() >= self._expires_at:
                 raise
-            self._renew_at = self._now() + RETRY_SECONDS
+            self._renew_at = self._monotonic() + RENEWAL_RETRY_SECONDS
             return
         is_same = grant.token == self._token and grant.expires_in > 0
-        self._renew_at = self._now() + max(grant.renew_in, RETRY_SECONDS if is_same else 0.0)
-        self._expires_at = self._now() + grant.expires_in
+        self._renew_at = self._monotonic() + max(grant.renew_in, RENEWAL_RETRY_SECONDS if is_same else 0.0)
+        self._expires_at = self._monotonic() + grant.expires_in
         self._token = grant.token
 
     def _forget_renewal(self, task: asyncio.Task[None]) -> None:

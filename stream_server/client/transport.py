@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
-from stream_server.client.bounds import parse_retry_after, read_answer
+from stream_server.client.bounds import CONNECT_SECONDS, parse_retry_after, read_answer
 from stream_server.client.errors import (
     InvalidAddress,
     Malformed,
@@ -31,9 +31,6 @@ from stream_server.client.errors import (
 )
 from stream_server.client.proxies import proxy_for, unreachable_by_answer
 from stream_server.client.tokens import FixedToken
-
-SERVER_DELAY_JITTER = 0.25
-"""A server's delay is extended by up to this share, because the server may name the same delay to all clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +49,20 @@ class Backoff:
         """Return the seconds to wait before a retry, after ``failures`` earlier failures in a row.
 
         If the server asked for a delay (``server_delay``, in seconds), the result is that delay plus 0 to 25 %, or
-        more.
+        more, because the server may name the same delay to all clients.
         """
         nominal = min(self.max_seconds, self.initial_seconds * 2.0 ** min(failures, 32))
         delay = nominal * (0.5 + self.random_source() / 2)
         if server_delay is None:
             return delay
-        return max(delay, server_delay * (1 + SERVER_DELAY_JITTER * self.random_source()))
+        return max(delay, server_delay * (1 + 0.25 * self.random_source()))
 
 
 T = TypeVar("T")
 
-MAX_WAIT_SECONDS = 60.0
+MAX_OBEYED_DELAY_SECONDS = 60.0
 """Longest delay that a call waits for if the server asks for it. A longer one, such as that of a daily limit, is raised
 with ``retry_after``: the caller may not want to wait for hours."""
-
-CONNECT_SECONDS = 10.0
-"""Timeout of a connection's start."""
 
 
 class RequestOptions(TypedDict, total=False):
@@ -194,7 +188,7 @@ class Transport:
                 may_have_happened = may_have_happened or error.may_have_happened
                 failures += 1
                 may_repeat = error.is_temporary and not (options.get("is_once", False) and may_have_happened)
-                is_soon = (error.retry_after or 0.0) <= MAX_WAIT_SECONDS
+                is_soon = (error.retry_after or 0.0) <= MAX_OBEYED_DELAY_SECONDS
                 if failures < options.get("attempts", self._attempts) and may_repeat and is_soon:
                     self.repeats += 1
                     await asyncio.sleep(self._backoff.delay(failures - 1, error.retry_after))

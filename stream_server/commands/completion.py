@@ -13,18 +13,16 @@ from stream_server.runtime.run_file import find_running, read
 PROGRAM, VARIABLE = "stream-server", "_STREAM_SERVER_COMPLETE"
 """The name of the program, and the environment variable by which the script asks it for completions."""
 
-MAX_FOLDERS = 100
 
-EPILOG = """
+@click.command(
+    epilog="""
 \b
 Examples:
   eval "$(stream-server completion bash)"                               in ~/.bashrc
   eval "$(stream-server completion zsh)"                                in ~/.zshrc
   stream-server completion fish > ~/.config/fish/completions/stream-server.fish
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, /, *, shell: str) -> None:
@@ -61,7 +59,7 @@ def _server_folders(incomplete: str) -> list[Path]:
     start = Path(incomplete)
     folder, prefix = (start, "") if incomplete.endswith("/") or not incomplete else (start.parent, start.name)
     try:
-        found = islice(folder.glob(f"{glob.escape(prefix)}*"), MAX_FOLDERS)
+        found = islice(folder.glob(f"{glob.escape(prefix)}*"), 100)
         return sorted(running.union(path for path in found if read(path) is not None))
     except OSError:
         return sorted(running)

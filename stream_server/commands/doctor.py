@@ -21,16 +21,15 @@ from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.runtime import run_file
 
-NOT_READY = 503
-"""The status of ``/readyz`` by which a server says that it is not ready."""
-
 MARKS = {
     CheckState.GOOD: ("✓", "ok", "green"),
     CheckState.ADVICE: ("!", "!!", "yellow"),
     CheckState.BROKEN: ("✗", "NO", "bold red"),
 }
 
-EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server doctor                             this machine, and the server that runs here if there is one
@@ -39,9 +38,7 @@ Examples:
   stream-server doctor --redis redis+sentinel://10.0.0.5,10.0.0.6,10.0.0.7/main --write-replicas 1
   stream-server doctor --redis redis+cluster://10.0.0.5,10.0.0.6,10.0.0.7
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @setting_options.URL_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS, "host", "port", "redis_read", "write_replicas")
 @JSON_OPTION
@@ -53,24 +50,20 @@ def doctor(url: str | None, *, as_json: bool, **flags: Any) -> None:
     settings = config.load(flags)
     try:
         found, several = server_access.find_server(settings, url), ""
-        address = _server_url(url, found)
+        # None if --data-dir is given without --url, and no server uses this folder
+        is_stopped = url is None and found.data_dir and run_file.read(found.data_dir) is None
+        address = None if is_stopped else server_access.server_address(url, found)
     except server_access.SeveralServers as error:
         found, several, address = settings, error.message, None
     is_elsewhere = url is not None or bool(several)
     results = asyncio.run(run_checks(settings, address, is_elsewhere=is_elsewhere, found=found, several=several))
     states = [{"state": result.state.value, "sentence": result.sentence} for result in results]
-    shown = [_format_result(result, unicode=OutputConsole().has_unicode) for result in results]
+    has_unicode, shown = OutputConsole().has_unicode, []
+    for result in results:
+        mark, ascii_mark, style = MARKS[result.state]
+        shown.append(Text.assemble((mark if has_unicode else ascii_mark, style), " ", result.sentence))
     is_broken = any(result.state is CheckState.BROKEN for result in results)
     finish(states, *shown, as_json=as_json, code=FAILED if is_broken else OK)
-
-
-def _server_url(url: str | None, settings: Config) -> str | None:
-    """Return the URL of the server to check.
-
-    Returns None if there is no server: ``--data-dir`` is given without ``--url``, and no server uses this folder.
-    """
-    is_stopped = url is None and settings.data_dir and run_file.read(settings.data_dir) is None
-    return None if is_stopped else server_access.server_address(url, settings)
 
 
 async def run_checks(
@@ -116,18 +109,13 @@ async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
     return results + await doctor_redis.check_redis(url, seconds, read_url=read_url, write_replicas=write_replicas)
 
 
-def _format_result(result: CheckResult, *, unicode: bool) -> Text:
-    mark, ascii_mark, style = MARKS[result.state]
-    return Text.assemble((mark if unicode else ascii_mark, style), " ", result.sentence)
-
-
 async def check_server(url: str) -> CheckResult:
     """Check whether a server answers at ``url`` and is ready (``GET /readyz``)."""
     try:
         async with Client(url, attempts=1, seconds=3) as api:
             await api.request("GET", "/readyz")
     except RequestRefused as refused:
-        if refused.status != NOT_READY:
+        if refused.status != 503:  # by which a server says that it is not ready
             return advice(f"another program answers at {url}: it says {refused.status} to /readyz")
         return broken(f"the server at {url} is not ready: {refused}")
     except ClientFailure:

@@ -45,11 +45,6 @@ good, advice = partial(CheckResult, CheckState.GOOD), partial(CheckResult, Check
 broken = partial(CheckResult, CheckState.BROKEN)
 
 
-MIN_FREE_BYTES = 2**30
-MIN_DESCRIPTORS = 4096
-"""Number of open files below which ``doctor`` gives advice, because one process can serve more streams."""
-
-
 def check_python() -> CheckResult:
     """Check whether Python's regular expressions find in known texts what they should."""
     # Imported here, because importing the web package takes time, and a fault of another check needs none of it.
@@ -90,7 +85,7 @@ def check_descriptors() -> CheckResult:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return good("a server may open any number of files")
-    if hard < MIN_DESCRIPTORS:
+    if hard < 4096:  # one process can serve more streams
         ways = "LimitNOFILE= of systemd, --ulimit nofile= of Docker, or /etc/security/limits.conf"
         return advice(f"a server may open {hard} files, so about that many streams: raise the hard limit ({ways})")
     return good(f"a server may open {hard} files")
@@ -136,7 +131,7 @@ def _check_folder(folder: Path, *, has_redis: bool, is_served: bool) -> list[Che
         found.append(advice(f"others can write into {folder}: `chmod 700` it"))
     if has_redis:
         found += _check_redis_files(folder, is_served=is_served)
-        if shutil.disk_usage(existing).free < MIN_FREE_BYTES:
+        if shutil.disk_usage(existing).free < 2**30:
             found.append(advice(f"less than 1 GiB is free for {folder}: a full disk stops all writes"))
     return [good(f"the data folder {folder} can be written"), *found]
 

@@ -22,14 +22,6 @@ from stream_server.store.write_guard import ALARM_SHARE, count_replicas, find_wr
 MIN_PUBSUB_BUFFER_BYTES = 64 * 2**20
 """Least output buffer. With a smaller one, Redis may disconnect a process that was busy for a moment."""
 
-MIN_SENTINELS = 3
-"""Least number of Sentinels that can still agree when one is gone."""
-
-REPLICA_KEEPS_UP = good("the replica to read from keeps up")
-REPLICA_UNUSABLE = advice(
-    "the replica to read from is unreachable, behind, or of another primary: streams use the primary meanwhile"
-)
-
 SMALL_HASH = "hash-max-listpack-value"
 """Redis' setting for the longest value of a compact hash, in bytes."""
 
@@ -64,16 +56,35 @@ async def check_redis(
             fault = ClockCheck().compare(float(seconds) + float(micros) / 1e6, started, time.time())
             skew = advice(fault) if fault else good("the clocks of Redis and this machine agree")
             info = parse_info(answer)
-            mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and client.topology is None else []
-            found = [_check_version(info), skew, *mode, *await _check_writes(client, info)]
+            engine = engine_of(info)
+            found = [broken(engine.fault) if engine.fault else good(f"{engine} answers"), skew]
+            if is_cluster_node(info) and client.topology is None:
+                found.append(NODE_OF_A_CLUSTER)
+            found += await _check_writes(client, info)
             found += await _check_configuration(client, info)
             if read_url:
                 async with opened(read_url, timeout_seconds, replica=True) as near:
-                    found.append(await _check_replica(client, near))
-            found += _check_write_replicas(write_replicas, count_replicas(info))
-            return found + await _check_expiry(client)
+                    (n,) = await client.execute(("HGET", keys.META, "n"))
+                    found.append(
+                        good("the replica to read from keeps up")
+                        if await ReplicaRouter(client, near).try_replica(int(n or 0))
+                        else advice(
+                            "the replica to read from is unreachable, behind, or of another primary: "
+                            "streams use the primary meanwhile"
+                        )
+                    )
+            replicas = count_replicas(info)
+            if write_replicas > replicas:
+                fault = f"writes wait for {write_replicas} replicas, but only {replicas} are connected"
+                found.append(broken(f"{fault}: writes are refused"))
+            elif write_replicas:
+                found.append(good(f"{replicas} replicas are connected; writes wait for {write_replicas}"))
+            (failure,) = await client.execute(("HGET", keys.key_for("expiry"), "failure"))
+            if failure:  # of the last attempt to let old statuses leave
+                found.append(broken(f"no status leaves because of its age: {failure.decode()}"))
         except ApiError as error:
             return [broken(f"Redis {describe_for_operator(error)}")]
+    return found
 
 
 async def _check_writes(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
@@ -101,27 +112,9 @@ async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]
     found = [advice(f"{len(states) - len(answers)} of {len(states)} Sentinels do not answer")] if None in states else []
     if len({(state["ip"], state["port"]) for state in answers}) > 1:
         return [*found, broken("the Sentinels do not agree on the primary: one may not reach the others")]
-    if len(states) < MIN_SENTINELS:
+    if len(states) < 3:
         found.append(advice("fewer than three Sentinels are named: two must agree when the third is gone"))
     return [*found, good("the Sentinels that answer agree on the primary")]
-
-
-async def _check_expiry(client: RedisClient) -> list[CheckResult]:
-    """Check whether old statuses could leave at the last attempt. Return [] if none failed."""
-    (failure,) = await client.execute(("HGET", keys.key_for("expiry"), "failure"))
-    return [broken(f"no status leaves because of its age: {failure.decode()}")] if failure else []
-
-
-async def _check_replica(primary: RedisClient, near: RedisClient) -> CheckResult:
-    (n,) = await primary.execute(("HGET", keys.META, "n"))
-    return REPLICA_KEEPS_UP if await ReplicaRouter(primary, near).try_replica(int(n or 0)) else REPLICA_UNUSABLE
-
-
-def _check_write_replicas(wanted: int, connected: int) -> list[CheckResult]:
-    if wanted > connected:
-        fault = f"writes wait for {wanted} replicas, but only {connected} are connected"
-        return [broken(f"{fault}: writes are refused")]
-    return [good(f"{connected} replicas are connected; writes wait for {wanted}")] if wanted else []
 
 
 async def _check_configuration(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
@@ -131,18 +124,28 @@ async def _check_configuration(client: RedisClient, info: dict[str, str]) -> lis
     except ApiError:
         return [advice("Redis does not show its settings (CONFIG is forbidden), so they were not checked")]
     settings = {pair[0].decode(): pair[1].decode() for pair in answers if pair}
-    return [
-        *_check_persistence(settings, info),
-        *_check_snapshots(settings),
-        _check_eviction(settings.get("maxmemory-policy", "")),
-        _check_pubsub_buffer(settings.get("client-output-buffer-limit", "")),
-        _check_small_hashes(int(settings.get(SMALL_HASH, MIN_SMALL_HASH_BYTES))),
-    ]
-
-
-def _check_version(info: dict[str, str]) -> CheckResult:
-    engine = engine_of(info)
-    return broken(engine.fault) if engine.fault else good(f"{engine} answers")
+    found = _check_persistence(settings, info)
+    if settings.get("save"):
+        found.append(advice('Redis has `save` points: when a snapshot fails, it refuses all writes; set `save ""`'))
+    policy = settings.get("maxmemory-policy", "")
+    if policy == "noeviction":
+        found.append(good("Redis drops nothing when memory is short (noeviction)"))
+    else:
+        danger = "Redis would drop data when memory is short"
+        found.append(broken(f"maxmemory-policy is {policy}: {danger}; set noeviction"))
+    words = settings.get("client-output-buffer-limit", "").split()  # normal 0 0 0 … pubsub <hard> <soft> <seconds>
+    soft_bytes = int(words[words.index("pubsub") + 2]) if "pubsub" in words else 0
+    if 0 < soft_bytes < MIN_PUBSUB_BUFFER_BYTES:
+        fault = f"client-output-buffer-limit pubsub is {soft_bytes >> 20} MiB, so Redis may disconnect a busy worker"
+        found.append(advice(f"{fault}: set `pubsub 256mb 64mb 60`"))
+    else:
+        found.append(good("Redis waits for a busy worker (client-output-buffer-limit pubsub)"))
+    max_bytes = int(settings.get(SMALL_HASH, MIN_SMALL_HASH_BYTES))
+    if max_bytes < MIN_SMALL_HASH_BYTES:
+        found.append(advice(f"{SMALL_HASH} is {max_bytes}, so each status takes twice the memory: set 1024"))
+    else:
+        found.append(good(f"Redis stores statuses compactly ({SMALL_HASH})"))
+    return found
 
 
 def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[CheckResult]:
@@ -155,34 +158,6 @@ def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[C
         danger = "a tail torn by a power cut otherwise costs an entry at the start after the next"
         found.append(advice(f"after each start of Redis run BGREWRITEAOF: {danger}"))
     return found
-
-
-def _check_snapshots(settings: dict[str, str]) -> list[CheckResult]:
-    if not settings.get("save"):
-        return []
-    return [advice('Redis has `save` points: when a snapshot fails, it refuses all writes; set `save ""`')]
-
-
-def _check_eviction(policy: str) -> CheckResult:
-    if policy != "noeviction":
-        return broken(f"maxmemory-policy is {policy}: Redis would drop data when memory is short; set noeviction")
-    return good("Redis drops nothing when memory is short (noeviction)")
-
-
-def _check_small_hashes(max_bytes: int) -> CheckResult:
-    if max_bytes < MIN_SMALL_HASH_BYTES:
-        return advice(f"{SMALL_HASH} is {max_bytes}, so each status takes twice the memory: set 1024")
-    return good(f"Redis stores statuses compactly ({SMALL_HASH})")
-
-
-def _check_pubsub_buffer(limits: str) -> CheckResult:
-    # The setting has the form `normal 0 0 0 … pubsub <hard> <soft> <seconds>`.
-    words = limits.split()
-    soft = int(words[words.index("pubsub") + 2]) if "pubsub" in words else 0
-    if 0 < soft < MIN_PUBSUB_BUFFER_BYTES:
-        fault = f"client-output-buffer-limit pubsub is {soft >> 20} MiB, so Redis may disconnect a busy worker"
-        return advice(f"{fault}: set `pubsub 256mb 64mb 60`")
-    return good("Redis waits for a busy worker (client-output-buffer-limit pubsub)")
 
 
 SET_UP_WELL = good("the cluster is set up well: the core is alone on its shard, and the nodes agree")

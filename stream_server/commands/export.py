@@ -23,28 +23,11 @@ from stream_server.commands.export_files import ExportFile, open_export
 from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.commands.tail import STREAM_SCOPES, filter_options, filter_parameters
 
-BASES = ("track", "follow", "locations", "rule", "rules", "sample")
-"""The filters that select events. Without one of them, and without `--param`, the export is the firehose."""
-
-EPILOG = """
-\b
-Examples:
-  stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
-  stream-server export --token-file t --since 2026-11-01 --until 2026-12-01 --track tea --to tea.ndjson.zst
-  stream-server export --token-file t --since -1h --kinds post,delete,like --to hour.ndjson.gz --json
-
-\b
-The name of the file decides its form: .ndjson, .jsonl or .csv, also with .gz or .zst behind it, or .parquet. The forms
-.zst and .parquet need the extra `export`. The file gets its name when it is complete.
-"""
-
-
 PAGE_EVENTS = 1000
 
-MAX_WAIT_SECONDS = 20
+PAGE_WAIT_SECONDS = 20
 
 _AGE = re.compile(r"-(\d{1,9})([smhd])")
-_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class Page(NamedTuple):
@@ -68,7 +51,8 @@ def parse_until(text: str, now: datetime) -> datetime:
         return now
     age = _AGE.fullmatch(text)
     if age:
-        return datetime.fromtimestamp(now.timestamp() - int(age[1]) * _UNIT_SECONDS[age[2]], UTC)
+        seconds = int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[age[2]]
+        return datetime.fromtimestamp(now.timestamp() - seconds, UTC)
     parsed = datetime.fromisoformat(text)
     return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
 
@@ -78,13 +62,13 @@ async def read_pages(client: Client, parameters: Mapping[str, str], since: str, 
 
     If ``until`` is in the future, wait for it. After the first page a lost connection, and a server that is away or
     busy, only delay the next one: nothing is missed or repeated. Raises what a request of the client raises, and
-    :class:`StreamEnded` if the token ends.
+    :class:`StreamEnded` if a goodbye of the server forbids another request.
     """
     cursor, is_first, backoff, failures = since, True, Backoff(), 0
     begin = until.isoformat(timespec="milliseconds") if _AGE.fullmatch(since) else since  # an age soon is another time
     while True:
         seconds_left = until.timestamp() - time.time()
-        wait = min(MAX_WAIT_SECONDS, max(0, seconds_left))
+        wait = min(PAGE_WAIT_SECONDS, max(0, seconds_left))
         query = {**parameters, "since": cursor, "limit": str(PAGE_EVENTS), "wait": f"{wait:.3f}"}
         try:
             answer = await _ask(client, query, wait + 30)
@@ -99,7 +83,10 @@ async def read_pages(client: Client, parameters: Mapping[str, str], since: str, 
         is_first, failures, cursor = False, 0, answer["cursor"]
         if page.cursor != cursor or (seconds_left <= 0 and not answer["more"]):
             return
-        await _obey_goodbye(answer["events"])
+        for goodbye in (event for event in answer["events"] if event["kind"] == "goodbye"):
+            if goodbye.get("retry_after") is None:
+                raise StreamEnded(str(goodbye.get("code", "")), str(goodbye.get("reason", "")))
+            await asyncio.sleep(goodbye["retry_after"])
 
 
 async def _ask(client: Client, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
@@ -122,15 +109,6 @@ def _cut(answer: dict[str, Any], until: datetime, begin: str) -> Page:
     if len(in_time) == len(events):
         return Page(in_time, gaps, answer["cursor"])
     return Page(in_time, gaps, in_time[-1]["cursor"] if in_time else begin)
-
-
-async def _obey_goodbye(events: list[dict[str, Any]]) -> None:
-    """Wait as a goodbye of the server asks. Raises :class:`StreamEnded` if it forbids another request."""
-    for event in events:
-        if event["kind"] == "goodbye":
-            if event.get("retry_after") is None:
-                raise StreamEnded(str(event.get("code", "")), str(event.get("reason", "")))
-            await asyncio.sleep(event["retry_after"])
 
 
 class Gap(msgspec.Struct):
@@ -174,7 +152,19 @@ class ExportSummary(msgspec.Struct):
         return [f"{self.file}: {self.events:,} events{span}, {self.bytes:,} bytes", *gaps]
 
 
-@click.command(epilog=EPILOG)
+@click.command(
+    epilog="""
+\b
+Examples:
+  stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
+  stream-server export --token-file t --since 2026-11-01 --until 2026-12-01 --track tea --to tea.ndjson.zst
+  stream-server export --token-file t --since -1h --kinds post,delete,like --to hour.ndjson.gz --json
+
+\b
+The name of the file decides its form: .ndjson, .jsonl or .csv, also with .gz or .zst behind it, or .parquet. The forms
+.zst and .parquet need the extra `export`. The file gets its name when it is complete.
+"""
+)
 @click.option("--since", required=True, help="Where to start: a cursor, an ISO time, or -24h.")
 @click.option("--until", default="now", show_default=True, help="Where to end: now, an ISO time, or -15m.")
 @click.option("--to", "target", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file.")
@@ -192,7 +182,8 @@ def export(
     log no longer has a part of the time, the summary says so.
     """
     parameters = filter_parameters(given, more)
-    if firehose or not (more or any(name in parameters for name in BASES)):
+    selecting = ("track", "follow", "locations", "rule", "rules", "sample")  # the other filters only narrow
+    if firehose or not (more or any(name in parameters for name in selecting)):
         parameters["firehose"] = "true"
     try:
         end = parse_until(until, datetime.now(UTC))

@@ -70,8 +70,6 @@ MAX_GROUP_ROWS = 20_000
 MAX_GROUP_BYTES = 16 * 2**20
 """Rows, and bytes of their JSON, that wait in memory until they become a row group of a Parquet file."""
 
-MISSING_EXTRA = 'Parquet and zstd need the extra `export`: pip install "social-stream-server[server,export]"'
-
 
 class ExportFile(ABC):
     """A file that takes events in order."""
@@ -166,22 +164,18 @@ def _schema() -> "pa.Schema":
     return pa.schema([(name, types.get(name, pa.string())) for name in EventRow._fields])
 
 
-def _open_plain(path: Path) -> IO[bytes]:
+def _open_stream(path: Path, coding: str) -> IO[bytes]:
+    """Open a file for writing. ``coding`` is the end of its name: ``.gz``, ``.zst``, or empty."""
+    if coding == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=6))
+    if coding == ".zst":
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
+        return cast("IO[bytes]", pa.CompressedOutputStream(str(path), "zstd"))
     return path.open("wb")
 
 
-def _open_gzip(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=6))
-
-
-def _open_zstd(path: Path) -> IO[bytes]:
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-
-    return cast("IO[bytes]", pa.CompressedOutputStream(str(path), "zstd"))
-
-
 _FORMS = {".ndjson": NdjsonFile, ".jsonl": NdjsonFile, ".csv": CsvFile}
-_CODINGS = {"": _open_plain, ".gz": _open_gzip, ".zst": _open_zstd}
 
 PARQUET = ".parquet"
 ENDINGS = ", ".join((*_FORMS, PARQUET))
@@ -189,11 +183,11 @@ ENDINGS = ", ".join((*_FORMS, PARQUET))
 
 def _opener(name: str) -> Callable[[Path], ExportFile] | None:
     """Return the function that opens a file of this name, or None if the name's ending is unknown."""
-    coding = Path(name).suffix if Path(name).suffix in _CODINGS else ""
+    coding = Path(name).suffix if Path(name).suffix in {".gz", ".zst"} else ""
     stem = name.removesuffix(coding)
     form = _FORMS.get(Path(stem).suffix)
     if form is not None:
-        return lambda path: form(_CODINGS[coding](path))
+        return lambda path: form(_open_stream(path, coding))
     return ParquetFile if not coding and Path(stem).suffix == PARQUET else None
 
 
@@ -209,7 +203,11 @@ def open_export(path: Path) -> Iterator[ExportFile]:
         allowed = f"one of {ENDINGS}, and .gz or .zst behind it for all but the last"
         raise CommandFailure(f"--to {path}: the name must end with {allowed}", USAGE)
     if path.suffix in {".zst", PARQUET}:
-        _require_extra()
+        try:
+            import pyarrow  # noqa: F401, ICN001, PLC0415 - is it there?
+        except ImportError:
+            message = 'Parquet and zstd need the extra `export`: pip install "social-stream-server[server,export]"'
+            raise CommandFailure(message, USAGE) from None
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         partial.unlink(missing_ok=True)
@@ -220,7 +218,8 @@ def open_export(path: Path) -> Iterator[ExportFile]:
     try:
         with _closed_at_end(file):
             yield file
-        _sync(partial)
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
         partial.replace(path)
     except OSError as error:
         raise CommandFailure(f"--to {path}: {error.strerror or error}") from None
@@ -241,15 +240,3 @@ def _closed_at_end(file: ExportFile) -> Iterator[None]:
             file.close()
         raise
     file.close()
-
-
-def _require_extra() -> None:
-    try:
-        import pyarrow  # noqa: F401, ICN001, PLC0415 - is it there?
-    except ImportError:
-        raise CommandFailure(MISSING_EXTRA, USAGE) from None
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

@@ -31,28 +31,8 @@ MAX_STREAMS, MAX_WRITERS, MAX_SECONDS, MAX_RATE = 1000, 64, 3600, 10_000
 STREAMS_PER_USER = 30
 """Number of streams that one account opens; a server allows 32 by default."""
 
-TOKEN_TTL_SECONDS = MAX_SECONDS + 600
-
-OPENING_SECONDS = 60.0
-"""Seconds in which the streams must open."""
-
-SETTLE_SECONDS = 5.0
-"""Seconds in which the streams must receive the last posts."""
-
 STEP_SECONDS = 0.1
 """Seconds between two looks at the progress and the end."""
-
-EPILOG = """
-\b
-Examples:
-  stream-server load --data-dir ./data
-  stream-server load --data-dir ./data --streams 500 --words 10 --rate 200 --seconds 30
-  stream-server load --redis redis://10.0.0.5 --url http://10.0.0.7:8000 --remote
-
-\b
-Use it on a server for tests: the accounts load_1, load_2 … and their posts stay. The command shares this machine's
-processors with the server, so its figures are lower bounds.
-"""
 
 
 class LatencyHistogram:
@@ -79,7 +59,20 @@ class LatencyHistogram:
         return {"p50_ms": self.quantile_ms(0.5), "p99_ms": self.quantile_ms(0.99)}
 
 
-@click.command(epilog=EPILOG, short_help="Put a synthetic load on a server, and measure.")
+@click.command(
+    epilog="""
+\b
+Examples:
+  stream-server load --data-dir ./data
+  stream-server load --data-dir ./data --streams 500 --words 10 --rate 200 --seconds 30
+  stream-server load --redis redis://10.0.0.5 --url http://10.0.0.7:8000 --remote
+
+\b
+Use it on a server for tests: the accounts load_1, load_2 … and their posts stay. The command shares this machine's
+processors with the server, so its figures are lower bounds.
+""",
+    short_help="Put a synthetic load on a server, and measure.",
+)
 @setting_options.URL_OPTION
 @click.option("--streams", type=click.IntRange(0, MAX_STREAMS), default=100, show_default=True, help="Open streams.")
 @click.option("--writers", type=click.IntRange(1, MAX_WRITERS), default=8, show_default=True, help="Parallel writers.")
@@ -180,7 +173,8 @@ class LoadRun:
                 for n in range(self.streams)
             ]
             try:
-                await self._until(lambda: self._opened >= self.streams or self.failures > 0, OPENING_SECONDS)
+                # The streams have a minute to open.
+                await self._until(lambda: self._opened >= self.streams or self.failures > 0, 60.0)
                 await self._write(clients[: self.writers])
             finally:
                 for task in tasks:
@@ -192,7 +186,7 @@ class LoadRun:
         scopes = frozenset({"read", "write", "stream", "ingest"})
         count = max(self.writers, math.ceil(self.streams / STREAMS_PER_USER))
         users = [await access.find_user(f"load_{n + 1}", create=True) for n in range(count)]
-        return [access.sign_token(user, scopes, TOKEN_TTL_SECONDS) for user in users]
+        return [access.sign_token(user, scopes, MAX_SECONDS + 600) for user in users]
 
     async def _read(self, client: Client, word: int) -> None:
         """Read the stream of the word with the number ``word``. Count its posts and their ages in seconds."""
@@ -221,7 +215,7 @@ class LoadRun:
                     shown = f"{self.posted:,} posts, {self.received:,} deliveries"
                     progress.update(bar, completed=seconds, description=shown)
             self.elapsed = time.monotonic() - started
-            await self._until(lambda: not self.missing, SETTLE_SECONDS)
+            await self._until(lambda: not self.missing, 5.0)  # the time for the last deliveries
 
     async def _post(self, client: Client, number: int, started: float) -> None:
         """Post this writer's share: the posts ``number``, ``number + writers`` and so on, each when it is due."""

@@ -20,7 +20,9 @@ from stream_server.runtime.append_only_file import Damage
 from stream_server.runtime.embedded_redis import EmbeddedRedis, EmbeddedRedisError
 from stream_server.runtime.redis_folder import LOCK_FILE, recorded_engine
 
-EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server mend --data-dir ./data          show the damage, and ask
@@ -29,9 +31,7 @@ Examples:
 \b
 Exit codes: 0 mended or nothing to mend, 1 the damage stays.
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @click.option("--yes", is_flag=True, help="Cut without a question.")
 @setting_options.options("data_dir", "settings_file")
 @JSON_OPTION
@@ -53,9 +53,18 @@ def mend(*, yes: bool, as_json: bool, **flags: Any) -> None:
                 finish({"damage": None, "copy": None}, nothing, as_json=as_json)
                 return
             click.echo(damage.describe(), err=True)
-            _ask(is_sure=yes)
-            copy = _free_name(folder / f"{damage.part.name}.from-{damage.keeps}")
-            _cut(damage, copy)
+            if not yes and not sys.stdin.isatty():
+                raise CommandFailure("nothing was changed: give --yes to cut these bytes off")
+            if not yes and not click.confirm("Cut these bytes off? They are kept in a file.", err=True):
+                raise click.exceptions.Exit(FAILED)
+            if damage.part.stat().st_size != damage.size:
+                raise CommandFailure(f"nothing was changed: a Redis writes {damage.part}. Stop it before")
+            name, number = f"{damage.part.name}.from-{damage.keeps}", 1
+            copy = folder / name
+            while copy.exists():
+                number += 1
+                copy = folder / f"{name}.{number}"
+            append_only_file.cut(damage, copy)
         _prove(folder, damage, copy)
     except OSError as error:
         raise CommandFailure(f"{error.filename or folder}: {error.strerror}") from None
@@ -74,21 +83,6 @@ def _find(folder: Path) -> Damage | None:
     if damage is not None and (damage.later or not damage.keeps):
         raise CommandFailure(f"{damage.describe()}. To cut there would lose them: restore a backup")
     return damage
-
-
-def _ask(*, is_sure: bool) -> None:
-    if is_sure:
-        return
-    if not sys.stdin.isatty():
-        raise CommandFailure("nothing was changed: give --yes to cut these bytes off")
-    if not click.confirm("Cut these bytes off? They are kept in a file.", err=True):
-        raise click.exceptions.Exit(FAILED)
-
-
-def _cut(damage: Damage, copy: Path) -> None:
-    if damage.part.stat().st_size != damage.size:
-        raise CommandFailure(f"nothing was changed: a Redis writes {damage.part}. Stop it before")
-    append_only_file.cut(damage, copy)
 
 
 def _prove(folder: Path, damage: Damage, copy: Path) -> None:
@@ -126,12 +120,3 @@ def _locked(folder: Path) -> Iterator[None]:
         raise CommandFailure(f"a server runs on the data folder {folder} (its Redis is process {holder})") from None
     finally:
         os.close(lock)
-
-
-def _free_name(wanted: Path) -> Path:
-    number = 1
-    path = wanted
-    while path.exists():
-        number += 1
-        path = wanted.with_name(f"{wanted.name}.{number}")
-    return path

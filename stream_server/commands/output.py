@@ -5,7 +5,7 @@ What a stream says becomes readable lines, in which no control character of a cl
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -20,10 +20,6 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 """The option ``--json``; ``docs/reference/commands.md`` describes what each command prints with it."""
 
 
-FILE_WIDTH = 200
-"""Width in columns of tables in a file or a pipe."""
-
-
 class OutputConsole(Console):
     """A console without markup and without colours of its own. It reports a reader that has left.
 
@@ -35,7 +31,7 @@ class OutputConsole(Console):
         super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
         self.has_unicode = self.encoding.startswith("utf")
         if not self.is_terminal:
-            self.width = max(self.width, FILE_WIDTH)
+            self.width = max(self.width, 200)  # of tables in a file or a pipe, in columns
 
     def on_broken_pipe(self) -> None:
         """Raise :class:`BrokenOutput`; rich would end the process with exit code 1."""
@@ -65,20 +61,22 @@ def print_json(value: Any) -> None:
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
 """C0 and C1 controls, DEL, line and paragraph separators, direction overrides, lone surrogates."""
 
-OUTSIDE_ASCII = re.compile("[\x00-\x1f\x7f-\U0010ffff]")
-
-HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
-"""Patterns of the coloured parts of a text, with their colours. They only approximate the entities of the server."""
+_OUTSIDE_ASCII = re.compile("[\x00-\x1f\x7f-\U0010ffff]")
 
 MATCH_STYLE = "bold black on yellow"
 """Style of the words by which a post matched."""
 
-_READABLE = {"\n": "⏎ ", "\r": "", "\t": " "}
-
 
 def escape_controls(text: str) -> str:
     r"""Return ``text`` on one line, with control and direction characters escaped, such as ``\x1b`` for ESC."""
-    return CONTROL_CHARACTERS.sub(_escape_character, text)
+
+    def escape(found: re.Match[str]) -> str:
+        character, code = found[0], ord(found[0])
+        if character in "\n\r\t":
+            return {"\n": "⏎ ", "\r": "", "\t": " "}[character]
+        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+    return CONTROL_CHARACTERS.sub(escape, text)
 
 
 def escape_json_controls(line: bytes, *, has_unicode: bool = True) -> str:
@@ -86,16 +84,8 @@ def escape_json_controls(line: bytes, *, has_unicode: bool = True) -> str:
 
     Without ``has_unicode`` all characters outside ASCII are escaped.
     """
-    escaped = CONTROL_CHARACTERS if has_unicode else OUTSIDE_ASCII
+    escaped = CONTROL_CHARACTERS if has_unicode else _OUTSIDE_ASCII
     return escaped.sub(lambda found: json.dumps(found[0])[1:-1], line.decode(errors="replace"))
-
-
-def _escape_character(found: re.Match[str]) -> str:
-    character = found[0]
-    if character in _READABLE:
-        return _READABLE[character]
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def render_message(data: dict[str, Any], spans: Iterable[Span] = ()) -> Text:
@@ -104,9 +94,23 @@ def render_message(data: dict[str, Any], spans: Iterable[Span] = ()) -> Text:
     ``spans`` are the parts of a post's text that matched, in code points.
     """
     line = Text.assemble((_text(data, "at")[11:19], "dim"), " ")
-    if data.get("kind") == "post":
-        return line.append_text(_render_post(data, spans))
-    return line.append_text(RENDERERS.get(str(data.get("kind")), _render_other)(data))
+    match data.get("kind"):
+        case "post":
+            shown = _render_post(data, spans)
+        case "delete":
+            shown = Text(f"status {_text(member(data, 'status'), 'id')} was deleted", style="red")
+        case "follow":
+            shown = _render_relation(data, "follows")
+        case "unfollow":
+            shown = _render_relation(data, "no longer follows")
+        case "gap":
+            count = data.get("count")
+            lost = f"{count} events" if isinstance(count, int) else "events"
+            shown = Text(f"GAP: {lost} cannot be delivered ({_text(data, 'reason')})", style="bold red")
+        case _:
+            others = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
+            shown = Text(escape_controls(json.dumps(others, ensure_ascii=False)), style="dim")
+    return line.append_text(shown)
 
 
 def _render_post(data: dict[str, Any], spans: Iterable[Span]) -> Text:
@@ -115,19 +119,16 @@ def _render_post(data: dict[str, Any], spans: Iterable[Span]) -> Text:
     if status.get("origin"):
         verb, end = ("quotes", ": ") if status.get("message") else ("reposts", " ")
         line.append(f"{verb} @{_text(member(status, 'original'), 'login')}{end}", style="green")
-    message = _status_text(status)
+    # of a repost without a comment, the message of the reposted status
+    message = str(status.get("message") or member(status, "original").get("message") or "")
     text = Text(escape_controls(message))
-    for pattern, style in HIGHLIGHTS:
+    # These patterns only approximate the entities of the server.
+    for pattern, style in ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue")):
         text.highlight_regex(pattern, style)
     for span in spans:  # escaping makes some characters longer, so the places move
         places = [len(escape_controls(message[: max(0, place)])) for place in span]
         text.stylize(MATCH_STYLE, places[0], places[1])
     return line.append_text(text).append(_status_place(status), style="yellow")
-
-
-def _status_text(status: dict[str, Any]) -> str:
-    """Return the message of the status; for a repost without a comment, the message of the reposted status."""
-    return str(status.get("message") or member(status, "original").get("message") or "")
 
 
 def _status_place(status: dict[str, Any]) -> str:
@@ -138,27 +139,9 @@ def _status_place(status: dict[str, Any]) -> str:
     return f"  ({escape_controls(place)})" if place else ""
 
 
-def _render_delete(data: dict[str, Any]) -> Text:
-    return Text(f"status {_text(member(data, 'status'), 'id')} was deleted", style="red")
-
-
-def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
-    def render_relation(data: dict[str, Any]) -> Text:
-        source, target = _text(member(data, "source"), "login"), _text(member(data, "target"), "login")
-        return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
-
-    return render_relation
-
-
-def _render_gap(data: dict[str, Any]) -> Text:
-    count = data.get("count")
-    lost = f"{count} events" if isinstance(count, int) else "events"
-    return Text(f"GAP: {lost} cannot be delivered ({_text(data, 'reason')})", style="bold red")
-
-
-def _render_other(data: dict[str, Any]) -> Text:
-    shown = {name: value for name, value in data.items() if name not in {"cursor", "at"}}
-    return Text(escape_controls(json.dumps(shown, ensure_ascii=False)), style="dim")
+def _render_relation(data: dict[str, Any], verb: str) -> Text:
+    source, target = _text(member(data, "source"), "login"), _text(member(data, "target"), "login")
+    return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
 
 
 def member(data: dict[str, Any], name: str) -> dict[str, Any]:
@@ -170,11 +153,3 @@ def member(data: dict[str, Any], name: str) -> dict[str, Any]:
 def _text(data: dict[str, Any], name: str) -> str:
     """Return the member ``name`` of a JSON object as text without control characters; empty if it is missing."""
     return escape_controls(str(data.get(name) or ""))
-
-
-RENDERERS: dict[str, Callable[[dict[str, Any]], Text]] = {
-    "delete": _render_delete,
-    "follow": _relation_renderer("follows"),
-    "unfollow": _relation_renderer("no longer follows"),
-    "gap": _render_gap,
-}

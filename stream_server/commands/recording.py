@@ -15,11 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-MAX_PLACE_CHARS = 100
-"""Longest place name that the API accepts. Places from profiles can be longer and are cut."""
+from stream_server.security.external_identity import MAX_NAME_CHARS
 
 LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
-MAX_NAME_CHARS = 50
 
 
 class UnreadableLine(NamedTuple):
@@ -35,7 +33,7 @@ class RecordedStatus(NamedTuple):
     Attributes:
         line: Number of the status's line in the file, from 1.
         author: Name of the author as the file gives it. It need not be a valid login.
-        posted: Unix time of the post in seconds; None if the line has no time.
+        posted: Unix time of the post in seconds; None if the line has no time. A time without a zone counts as UTC.
         body: Body of the API request that posts the status.
     """
 
@@ -72,7 +70,8 @@ def _parse_line(number: int, line: bytes) -> RecordedStatus | UnreadableLine:
         return UnreadableLine(number, str(error))
     if not row.author.strip():
         return UnreadableLine(number, "`author` is empty")
-    return RecordedStatus(number, row.author, _unix_time(row.posted), _request_body(row))
+    posted = row.posted if row.posted is None or row.posted.tzinfo is not None else row.posted.replace(tzinfo=UTC)
+    return RecordedStatus(number, row.author, None if posted is None else posted.timestamp(), _request_body(row))
 
 
 def _request_body(row: _Row) -> dict[str, Any]:
@@ -82,17 +81,11 @@ def _request_body(row: _Row) -> dict[str, Any]:
     if isinstance(row.place, dict):
         found["place"] = row.place
     elif row.place is not None and row.place.strip():
-        found["place"] = {"name": row.place.strip()[:MAX_PLACE_CHARS]}
+        # Places from profiles can be longer than the API accepts.
+        found["place"] = {"name": row.place.strip()[:100]}
     if row.lang is not None:
         found["lang"] = row.lang
     return found
-
-
-def _unix_time(posted: datetime | None) -> float | None:
-    """Return ``posted`` as Unix time in seconds. A time without a zone counts as UTC; None stays None."""
-    if posted is None:
-        return None
-    return (posted if posted.tzinfo is not None else posted.replace(tzinfo=UTC)).timestamp()
 
 
 def login_of_author(author: str) -> str:

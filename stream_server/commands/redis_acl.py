@@ -23,28 +23,23 @@ DATA_COMMANDS = (
 The last four are for a cluster: to find the nodes, to see whether it is down, and to read from replicas.
 """
 
-LISTENER_COMMANDS = ("+subscribe", "+unsubscribe")
-
-READER_COMMANDS = (
-    "+@connection", "+xrange", "+xrevrange", "+xread", "+xlen", "+subscribe", "+psubscribe", "+unsubscribe",
-    "+punsubscribe",
-)  # fmt: skip
-
 EVENT_CHANNELS = "&events:*"
-QUESTION_CHANNELS = "&streams:*"
 
 CORE_PATTERN = "~{core}:*"
 DERIVED_PATTERNS = tuple(f"~{key.prefix}*" for key in keys.DERIVED_KEYS)
 
 RULES_BY_ROLE: dict[str, tuple[str, ...]] = {
     "server": (
-        CORE_PATTERN, *DERIVED_PATTERNS, "resetchannels", EVENT_CHANNELS, QUESTION_CHANNELS,
-        *DATA_COMMANDS, *LISTENER_COMMANDS,
+        CORE_PATTERN, *DERIVED_PATTERNS, "resetchannels", EVENT_CHANNELS, "&streams:*",
+        *DATA_COMMANDS, "+subscribe", "+unsubscribe",
     ),
     "worker": (CORE_PATTERN, *DERIVED_PATTERNS, "resetchannels", EVENT_CHANNELS, *DATA_COMMANDS),
-    "reader": (f"~{keys.LOG}", "resetchannels", EVENT_CHANNELS, *READER_COMMANDS),
+    "reader": (
+        f"~{keys.LOG}", "resetchannels", EVENT_CHANNELS, "+@connection", "+xrange", "+xrevrange", "+xread", "+xlen",
+        "+subscribe", "+psubscribe", "+unsubscribe", "+punsubscribe",
+    ),
 }  # fmt: skip
-"""The rules of each role, without its password."""
+"""The rules of each role, without its password. The channels `streams:` carry questions about open streams."""
 
 
 def acl_line(role: str, name: str, password_sha256: str) -> str:
@@ -57,14 +52,14 @@ def acl_line(role: str, name: str, password_sha256: str) -> str:
 
 DEFAULT_OFF = "user default off"
 
-EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server redis-acl > users.acl     then: redis-server --aclfile users.acl
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @click.option("--prefix", default="stream-server-", show_default=True, help="Beginning of the names of the users.")
 @JSON_OPTION
 def redis_acl(*, prefix: str, as_json: bool) -> None:
@@ -73,7 +68,11 @@ def redis_acl(*, prefix: str, as_json: bool) -> None:
     The file has the SHA-256 of new random passwords. The passwords go to standard error, once; with --json they are in
     the output. The user `default` is switched off.
     """
-    users = [_make_user(role, prefix + role) for role in RULES_BY_ROLE]
+    users: list[dict[str, str]] = []
+    for role in RULES_BY_ROLE:
+        name, password = prefix + role, secrets.token_urlsafe(32)
+        line = acl_line(role, name, sha256(password.encode()).hexdigest())
+        users.append({"role": role, "name": name, "password": password, "line": line})
     if as_json:
         print_json({"acl": [DEFAULT_OFF, *(user["line"] for user in users)], "users": users})
         return
@@ -81,9 +80,3 @@ def redis_acl(*, prefix: str, as_json: bool) -> None:
     for user in users:
         click.echo(user["line"])
         click.echo(f"{user['name']}: redis://{user['name']}:{user['password']}@HOST:6379/0", err=True)
-
-
-def _make_user(role: str, name: str) -> dict[str, str]:
-    password = secrets.token_urlsafe(32)
-    line = acl_line(role, name, sha256(password.encode()).hexdigest())
-    return {"role": role, "name": name, "password": password, "line": line}

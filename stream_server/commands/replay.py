@@ -27,7 +27,7 @@ from stream_server.config.settings import Config
 MAX_SHOWN_LINES = 20
 """Number of lines that were not posted and are listed; the others are only counted."""
 
-TOKEN_TTL_SECONDS = 600
+POST_TOKEN_SECONDS = 600
 """Lifetime of a post's token in seconds. Each post has a new token, valid for all its attempts."""
 
 MAX_ATTEMPTS = 10
@@ -36,14 +36,13 @@ MAX_ATTEMPTS = 10
 MAX_WAITING_ITEMS = 4
 """Items that may wait in each queue. A slow server thus slows the reader down, so the file never fills the memory."""
 
-ADMIN_LOGIN = "replay"
-"""Login of the account that creates the authors' accounts."""
-
 Item = TypeVar("Item")
 DueTime = Callable[[int, float | None], float]
 """A function of a status's number from 0 and Unix time (or None). It returns the seconds from the start to the post."""
 
-EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server replay tweets.jsonl --data-dir ./data             as fast as the server accepts them
@@ -54,9 +53,7 @@ Examples:
 A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z",
 "location": [lon, lat], "place": "London"}; the last three are optional.
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @setting_options.URL_OPTION
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses per second.")
@@ -226,8 +223,8 @@ class ReplayRun:
                 accounts.setdefault(login.lower(), (login, name_of_author(found.author)))
         if not accounts:
             return {}
-        admin_id = await access.find_user(ADMIN_LOGIN, create=True)
-        admin = access.sign_token(admin_id, frozenset({"admin"}), TOKEN_TTL_SECONDS)
+        admin_id = await access.find_user("replay", create=True)
+        admin = access.sign_token(admin_id, frozenset({"admin"}), POST_TOKEN_SECONDS)
         return await api.create_users(list(accounts.values()), token=admin)
 
     async def _post_all(self, api: Client, access: ServerAccess) -> None:
@@ -259,7 +256,7 @@ class ReplayRun:
 
     async def _post(self, api: Client, access: ServerAccess, status: RecordedStatus) -> None:
         author_id = self._user_ids[login_of_author(status.author).lower()]
-        token = access.sign_token(author_id, frozenset({"write", "ingest"}), TOKEN_TTL_SECONDS)
+        token = access.sign_token(author_id, frozenset({"write", "ingest"}), POST_TOKEN_SECONDS)
         try:
             # The key names this run and line, so a repeated request is the same post.
             key = f"{self._run_id}-{status.line}"

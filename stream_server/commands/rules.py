@@ -20,20 +20,6 @@ from stream_server.events.content import AuthorSnapshot, EntryFacts, MalformedEn
 from stream_server.events.language import detect_language
 from stream_server.events.status_json import ANONYMOUS_STATUS, make_trial_status, trial_event
 
-EPILOG = """
-\b
-Examples:
-  stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server rules explain --status status.json -- '-milk (tea OR from:ada)'
-
-\b
-FILE holds a status as the API accepts or returns it, and may add "author": {"login", "id", "bio", "followers",
-"following", "posts"}. Exit codes: 0 the rule matches, 1 it does not, 2 the rule or the status is invalid.
-"""
-
-OPTION_BY_MEMBER = {"message": "--text", "lang": "--lang"}
-"""The options by the member of a status that each gives, for error messages."""
-
 
 class _TrialAuthor(AuthorSnapshot, frozen=True):
     """The author of the status in the file of ``--status``. A missing id becomes ``0``, a missing login ``nobody``."""
@@ -54,7 +40,18 @@ def rules() -> None:
     """Try rules on a status without a server."""
 
 
-@rules.command(epilog=EPILOG)
+@rules.command(
+    epilog="""
+\b
+Examples:
+  stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
+  stream-server rules explain --status status.json -- '-milk (tea OR from:ada)'
+
+\b
+FILE holds a status as the API accepts or returns it, and may add "author": {"login", "id", "bio", "followers",
+"following", "posts"}. Exit codes: 0 the rule matches, 1 it does not, 2 the rule or the status is invalid.
+"""
+)
 @click.argument("rule")
 @click.option("--text", help="The message of the status.")
 @click.option("--status", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON file.")
@@ -71,7 +68,7 @@ def explain(*, rule: str, text: str | None, file: Path | None, lang: str | None,
         raise CommandFailure("give --text or --status", USAGE)
     given = {name: value for name, value in (("message", text), ("lang", lang)) if value is not None}
     try:
-        event = _make_event(_read_status(file) | _check_members(given, OPTION_BY_MEMBER))
+        event = _make_event(_read_status(file) | _check_members(given, {"message": "--text", "lang": "--lang"}))
     except RecursionError:
         raise CommandFailure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
     explanation = parsed.explain(event)

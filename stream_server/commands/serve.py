@@ -15,7 +15,9 @@ from stream_server.runtime.listening import CannotListen
 from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.store import UnusableRedis
 
-EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server serve --demo                     sample content, and commands to try
@@ -24,9 +26,7 @@ Examples:
   stream-server serve --workers 4 --port 80      four processes on one port
   stream-server serve --settings-file server.toml --data-dir ./data
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @click.option("--demo", is_flag=True, help="Create sample content that keeps changing, and print commands to try.")
 @click.option("--supervised", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, multiple=True, hidden=True)

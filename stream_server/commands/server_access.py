@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import click
@@ -22,6 +22,7 @@ import click
 from stream_server.client import Client
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.setting_options import Command
 from stream_server.config import config
 from stream_server.config.data_folder import SECRET_FILE
 from stream_server.config.plain_text import clean
@@ -44,10 +45,6 @@ STORE_SETTINGS = (
 )  # fmt: skip
 """The settings of every command that changes data by `open_store`."""
 
-_NOT_FOUND = "no running server of this user was found here, or none at the address that was given: give its --data-dir"
-_NO_SERVER_FOUND = f"{_NOT_FOUND} or its --redis"
-_NO_KEY_FOUND = f"{_NOT_FOUND}, or its --redis and jwt_secret"
-
 THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1", "0.0.0.0", "::"})  # noqa: S104 - names, not to listen at
 
 
@@ -68,7 +65,9 @@ def find_server(settings: Config, url: str | None = None) -> Config:
     """
     if settings.data_dir:
         return settings
-    address = url or (run_file.server_url(settings) if _names_address(settings) else "")
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    names_address = settings.port != 0 and (settings.host, settings.port) != (defaults["host"], defaults["port"])
+    address = url or (run_file.server_url(settings) if names_address else "")
     servers = {
         folder: running for folder, running in run_file.find_running().items()
         if settings.redis in {"", running.redis} and (not address or _is_at(running.url, address))
@@ -81,11 +80,6 @@ def find_server(settings: Config, url: str | None = None) -> Config:
     if sys.stderr.isatty():
         click.echo(f"server: {running.url} (process {running.pid})", err=True)
     return replace(settings, data_dir=folder)
-
-
-def _names_address(settings: Config) -> bool:
-    defaults = {setting.name: setting.default for setting in SETTINGS}
-    return settings.port != 0 and (settings.host, settings.port) != (defaults["host"], defaults["port"])
 
 
 def _is_at(url: str, address: str) -> bool:
@@ -116,7 +110,9 @@ def with_server_redis(settings: Config, *, needs_key: bool = False) -> Config:
     if settings.redis:
         return settings
     if not settings.data_dir:
-        raise CommandFailure(_NO_KEY_FOUND if needs_key else _NO_SERVER_FOUND, USAGE)
+        found = "no running server of this user was found here, or none at the address that was given"
+        ways = ", or its --redis and jwt_secret" if needs_key else " or its --redis"
+        raise CommandFailure(f"{found}: give its --data-dir{ways}", USAGE)
     running = run_file.read(settings.data_dir)
     if running is None:
         raise CommandFailure(f"no server is running on the data folder {settings.data_dir}", UNREACHABLE)
@@ -171,9 +167,14 @@ async def find_user(store: Store, login: str) -> str:
 @asynccontextmanager
 async def open_store(settings: Config) -> AsyncIterator[Store]:
     """Open the store (the data in Redis) for the block. Raises :class:`CommandFailure` if the Redis is unusable."""
+    # The key signs published entries. Without one servers confirm them against the log.
+    file = Path(settings.data_dir) / SECRET_FILE if settings.data_dir else None
+    kept = signing_keys.load_or_create_secret(settings.data_dir) if file is not None and file.exists() else ""
+    bus_secret = signing_keys.derive_bus_secret(settings, kept)
     opened = Store(
         settings.redis, timeout_seconds=settings.redis_timeout_seconds, min_write_replicas=settings.write_replicas,
-        size_limits=SizeLimits.of_settings(settings), bus_key=_bus_key(settings),
+        size_limits=SizeLimits.of_settings(settings),
+        bus_key=signing_keys.to_bus_key(bus_secret) if bus_secret else b"",
     )  # fmt: skip
     try:
         await opened.open()
@@ -195,14 +196,6 @@ async def open_server_access(settings: Config) -> AsyncIterator[ServerAccess]:
         yield ServerAccess(store, authority)
 
 
-def _bus_key(settings: Config) -> bytes:
-    """Return the key that signs published entries, or no bytes. Without it servers confirm them against the log."""
-    file = Path(settings.data_dir) / SECRET_FILE if settings.data_dir else None
-    secret = signing_keys.load_or_create_secret(settings.data_dir) if file is not None and file.exists() else ""
-    found = signing_keys.derive_bus_secret(settings, secret)
-    return signing_keys.to_bus_key(found) if found else b""
-
-
 def _signing_secret(settings: Config) -> str:
     """Return the HS256 key in the data folder; empty if the settings already give the key or use another algorithm.
 
@@ -215,8 +208,6 @@ def _signing_secret(settings: Config) -> str:
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(settings.data_dir)
 
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 TOKEN_TTL_SECONDS = 3600
 """Lifetime of a signed token in seconds. A longer stream signs a new one."""

@@ -13,20 +13,16 @@ from rich.text import Text
 from stream_server.client import Client
 from stream_server.commands import server_access
 from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, print_json
-from stream_server.monitoring.operations import HostState, WorkerState
+from stream_server.monitoring.operations import HostState
 
 Rows = list[tuple[str, ...]]
-STATS_SCOPES = frozenset({"admin"})
-WORKER_COLUMNS = (
-    "worker", "", "streams", "behind", "in/s", "out/s", "lag", "hold", "memory", "CPU", "requests/s",
-)  # fmt: skip
-EVERY_SECONDS = 2.0
-"""Seconds between two looks on a terminal."""
 
-MAX_ROWS = 5
+SHOWN_ROWS = 5
 """Most slow clients, limits and errors that are shown."""
 
-EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server stats --data-dir ./data --user ada          until Ctrl-C
@@ -37,9 +33,7 @@ Examples:
 A given token needs the scope admin. --json prints the answer of GET /v1/admin/operations, one line for each look.
 Without a terminal there is one look, unless --every is given.
 """
-
-
-@click.command(epilog=EPILOG)
+)
 @click.option("--every", type=click.FloatRange(0.2, 3600), help="Seconds between two looks; 2 on a terminal.")
 @click.option("--once", is_flag=True, help="Print the state once and end; the default without a terminal.")
 @JSON_OPTION
@@ -51,9 +45,9 @@ def stats(*, every: float | None, once: bool, as_json: bool, **given: Any) -> No
     second, lag, longest hold of its event loop in the last minute, memory, and processor time. Rates are computed from
     two answers of the server, so the first table has none.
     """
-    client = server_access.open_client(given, STATS_SCOPES)
+    client = server_access.open_client(given, frozenset({"admin"}))
     console = OutputConsole()
-    seconds = EVERY_SECONDS if every is None else every
+    seconds = 2.0 if every is None else every
     if as_json:
         asyncio.run(_print_lines(client, seconds, once=once or (every is None and not console.is_terminal)))
     else:
@@ -95,7 +89,13 @@ async def _look(client: Client) -> HostState:
 def render_state(now: HostState, before: HostState | None, seconds: float) -> RenderableType:
     """Return the state as tables. Rates are those of the ``seconds`` since ``before``; without it there are none."""
     parts: list[RenderableType] = [_workers_table(now, before, seconds)]
-    parts.append(Text(_store_line(now)))
+    limit = f" of {now.redis.memory_limit_bytes / 2**20:,.0f}" if now.redis.memory_limit_bytes else ""
+    alarm = " MEMORY ALARM" if now.redis.memory_alarm else ""
+    parts.append(Text(
+        f"redis {now.redis.memory_bytes / 2**20:,.0f}{limit} MiB{alarm}, {now.redis.reconnects} reconnects · "
+        f"log {now.log.entries:,} entries, {now.log.bytes / 2**20:,.0f} MiB, {now.log.age_seconds / 3600:,.1f} h · "
+        f"jobs {now.jobs.due} due, {now.jobs.parked} parked"
+    ))  # fmt: skip
     for title, columns, rows in _lists(now):
         if rows:
             parts.append(_table(title, columns, rows))
@@ -107,48 +107,34 @@ def _workers_table(now: HostState, before: HostState | None, seconds: float) -> 
     rows: Rows = []
     for worker in now.workers:
         then, span = earlier.get(worker.pid, worker), seconds if worker.pid in earlier else 0.0
+        open_now, cpu_seconds = worker.streams, worker.cpu_seconds - then.cpu_seconds
+        streams = open_now.sse + open_now.ndjson + open_now.websocket + open_now.v1 + open_now.v2
         rows.append((
-            str(worker.worker), "ready" if worker.ready else "NOT READY", f"{_stream_count(worker):,}",
+            str(worker.worker), "ready" if worker.ready else "NOT READY", f"{streams:,}",
             f"{worker.catching_up:,}", _rate(worker.events_published - then.events_published, span),
             _rate(worker.events_delivered - then.events_delivered, span), f"{worker.lag_ms:,} ms",
             f"{worker.loop_blocked_seconds * 1000:,.0f} ms", f"{worker.memory_bytes / 2**20:,.0f} MiB",
-            _percent(worker.cpu_seconds - then.cpu_seconds, span),
+            f"{cpu_seconds / span:.0%}" if span else "-",
             _rate(worker.requests - then.requests, span),
         ))  # fmt: skip
-    return _table(f"{now.at[11:19]} UTC", WORKER_COLUMNS, rows)
-
-
-def _stream_count(worker: WorkerState) -> int:
-    streams = worker.streams
-    return streams.sse + streams.ndjson + streams.websocket + streams.v1 + streams.v2
+    columns = ("worker", "", "streams", "behind", "in/s", "out/s", "lag", "hold", "memory", "CPU", "requests/s")
+    return _table(f"{now.at[11:19]} UTC", columns, rows)
 
 
 def _rate(increase: float, seconds: float) -> str:
     return f"{increase / seconds:,.1f}" if seconds else "-"
 
 
-def _percent(increase: float, seconds: float) -> str:
-    return f"{increase / seconds:.0%}" if seconds else "-"
-
-
-def _store_line(now: HostState) -> str:
-    limit = f" of {now.redis.memory_limit_bytes / 2**20:,.0f}" if now.redis.memory_limit_bytes else ""
-    alarm = " MEMORY ALARM" if now.redis.memory_alarm else ""
-    return (
-        f"redis {now.redis.memory_bytes / 2**20:,.0f}{limit} MiB{alarm}, {now.redis.reconnects} reconnects · "
-        f"log {now.log.entries:,} entries, {now.log.bytes / 2**20:,.0f} MiB, {now.log.age_seconds / 3600:,.1f} h · "
-        f"jobs {now.jobs.due} due, {now.jobs.parked} parked"
-    )
-
-
 def _lists(now: HostState) -> list[tuple[str, tuple[str, ...], Rows]]:
     """Return the lists below the workers: title, columns, and the first rows."""
     slow: Rows = [
         (c.connection, str(c.worker), c.uid, f"{c.path}?{c.parameters}", f"{c.behind:,}", f"{c.percent} %")
-        for c in now.slow_clients[:MAX_ROWS]
+        for c in now.slow_clients[:SHOWN_ROWS]
     ]
-    limits: Rows = [(limit.limit, f"{limit.count:,}", limit.last[11:19]) for limit in now.limits[:MAX_ROWS]]
-    errors: Rows = [(e.at[11:19], str(e.worker), e.logger, f"{e.message} ({e.count:,})") for e in now.errors[:MAX_ROWS]]
+    limits: Rows = [(limit.limit, f"{limit.count:,}", limit.last[11:19]) for limit in now.limits[:SHOWN_ROWS]]
+    errors: Rows = [
+        (e.at[11:19], str(e.worker), e.logger, f"{e.message} ({e.count:,})") for e in now.errors[:SHOWN_ROWS]
+    ]
     return [
         ("slow clients", ("connection", "worker", "user", "stream", "behind", "unsent"), slow),
         ("limits that were met", ("limit", "times", "last"), limits),

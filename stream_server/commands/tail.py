@@ -40,24 +40,8 @@ FILTER_OPTIONS = {
 }
 """The filter parameters that are options, with their help texts."""
 
-SEPARATORS = {"rule": "\n"}
-"""Separators between the values of an option given several times; a comma for all other options."""
-
 STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
 """Scopes of a token that the command signs to read streams."""
-
-EXPLAINED = frozenset({"track", "rule", "rules"})
-"""Filters that say where a text matched."""
-
-EPILOG = """
-\b
-Examples:
-  stream-server tail --token-file t --track "redis,event stream"
-  stream-server tail --token-file t --rule "tea -is:reply" --rule "drinks:coffee OR #matcha"
-  stream-server tail --token-file t --locations -122.75,36.8,-121.75,37.8
-  stream-server tail --data-dir ./data --user ada --follow @me --since -15m
-  stream-server tail --data-dir ./data --user ada --firehose --json | jq .status.message
-"""
 
 
 def filter_options(command: Any) -> Any:
@@ -67,7 +51,17 @@ def filter_options(command: Any) -> Any:
     return command
 
 
-@click.command(epilog=EPILOG)
+@click.command(
+    epilog="""
+\b
+Examples:
+  stream-server tail --token-file t --track "redis,event stream"
+  stream-server tail --token-file t --rule "tea -is:reply" --rule "drinks:coffee OR #matcha"
+  stream-server tail --token-file t --locations -122.75,36.8,-121.75,37.8
+  stream-server tail --data-dir ./data --user ada --follow @me --since -15m
+  stream-server tail --data-dir ./data --user ada --firehose --json | jq .status.message
+"""
+)
 @filter_options
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
@@ -94,7 +88,8 @@ def tail(
     parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
     client = server_access.open_client(given, STREAM_SCOPES)
     view = TailOutput(as_json=as_json)
-    if explain or (view.marks_matches and parameters.keys() & EXPLAINED):
+    # These three filters say where a text matched.
+    if explain or (view.marks_matches and parameters.keys() & {"track", "rule", "rules"}):
         parameters["explain"] = "true"
     stream = client.stream(
         more=parameters, since=since, framing=framing, control=True, on_connection_change=view.show_connection
@@ -104,7 +99,7 @@ def tail(
 
 def filter_parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
     """Return the query parameters of the stream. Join several values of an option by commas, rules by newlines."""
-    parameters = {name: SEPARATORS.get(name, ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
+    parameters = {name: ("\n" if name == "rule" else ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
     for pair in more:
         name, equals, value = pair.partition("=")
         if not name or not equals:
@@ -156,7 +151,7 @@ class TailOutput:
             self._err.print(sentence)
 
 
-WINDOW_SECONDS = 10.0
+METER_SECONDS = 10.0
 MAX_EVENTS = 20_000
 """Most events that are remembered. At a higher rate the window is shorter than ten seconds."""
 
@@ -164,15 +159,15 @@ MAX_EVENTS = 20_000
 class RateMeter:
     """Counts events, and computes rate and median age of those of the last ten seconds."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._began = now()
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._began = monotonic()
         self._recent: deque[tuple[float, float]] = deque(maxlen=MAX_EVENTS)
         self.count = 0
 
     def add(self, age_ms: float) -> None:
         """Count an event that is ``age_ms`` old."""
-        self._recent.append((self._now(), age_ms))
+        self._recent.append((self._monotonic(), age_ms))
         self.count += 1
 
     @property
@@ -180,9 +175,9 @@ class RateMeter:
         """Events per second in the window, which begins with the meter."""
         self._forget()
         if len(self._recent) == MAX_EVENTS:
-            seconds = self._now() - self._recent[0][0]
+            seconds = self._monotonic() - self._recent[0][0]
         else:
-            seconds = min(WINDOW_SECONDS, self._now() - self._began)
+            seconds = min(METER_SECONDS, self._monotonic() - self._began)
         return len(self._recent) / max(seconds, 1.0)
 
     @property
@@ -198,6 +193,6 @@ class RateMeter:
         return f"{self.per_second:,.1f}/s · {self.count:,} events{shown}"
 
     def _forget(self) -> None:
-        oldest = self._now() - WINDOW_SECONDS
+        oldest = self._monotonic() - METER_SECONDS
         while self._recent and self._recent[0][0] < oldest:
             self._recent.popleft()

@@ -14,16 +14,8 @@ from stream_server.config.settings import Config
 from stream_server.security.external_identity import SCOPES
 from stream_server.store.idempotency import IdempotencyKey
 
-SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_SECONDS = 100 * 365 * 86400
 """Longest duration: a hundred years. The end of such a token is still a date that programs can represent."""
-
-EPILOG = """
-\b
-Examples:
-  stream-server token --data-dir ./data --user ada --create
-  TOKEN=$(stream-server token --data-dir ./data --user ada --scope "stream firehose" --ttl 30d)
-"""
 
 
 def parse_duration(text: str) -> int:
@@ -31,7 +23,7 @@ def parse_duration(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12})([smhd]?)", text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a duration: write 90 (seconds), 15m, 1h or 30d")
-    seconds = int(match[1]) * SECONDS_PER_UNIT[match[2]]
+    seconds = int(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
     if not 1 <= seconds <= MAX_SECONDS:
         raise ValueError(f"{text!r} must be between a second and a hundred years")
     return seconds
@@ -43,7 +35,14 @@ SCOPE_OPTION = click.option(
 CREATE_OPTION = click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
 
 
-@click.command(epilog=EPILOG)
+@click.command(
+    epilog="""
+\b
+Examples:
+  stream-server token --data-dir ./data --user ada --create
+  TOKEN=$(stream-server token --data-dir ./data --user ada --scope "stream firehose" --ttl 30d)
+"""
+)
 @click.option("--user", "login", required=True, metavar="LOGIN", help="User of the token.")
 @SCOPE_OPTION
 @click.option(
@@ -80,16 +79,16 @@ def parse_scopes(text: str) -> frozenset[str]:
     return scopes
 
 
-SIGN_IN_EPILOG = """
+@click.command(
+    "sign-in",
+    epilog="""
 \b
 Examples:
   stream-server sign-in --data-dir ./data --user ada
   stream-server sign-in --data-dir ./data --user ada --scope "read write stream firehose admin"
   stream-server sign-in --data-dir ./data --user ada --url https://stream.example.org
-"""
-
-
-@click.command("sign-in", epilog=SIGN_IN_EPILOG)
+""",
+)
 @click.option("--user", "login", required=True, metavar="LOGIN", help="User whom the link signs in.")
 @SCOPE_OPTION
 @CREATE_OPTION
@@ -113,17 +112,14 @@ async def _make_link(settings: Config, login: str, scopes: frozenset[str], addre
         return await access.make_sign_in_link(await access.find_user(login, create=create), scopes, address)
 
 
-ADMIN_SCOPE = "admin"
-
-ADMIN_EPILOG = """
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server admin ada --data-dir ./data
   stream-server admin ada --remove --redis redis://10.0.0.5
 """
-
-
-@click.command(epilog=ADMIN_EPILOG)
+)
 @click.argument("login")
 @click.option("--remove", is_flag=True, help="Take the right away again.")
 @JSON_OPTION
@@ -131,7 +127,7 @@ Examples:
 def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
     """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
     settings = server_access.with_server_redis(server_access.find_server(config.load(flags)))
-    asyncio.run(_grant(settings, login, "" if remove else ADMIN_SCOPE))
+    asyncio.run(_grant(settings, login, "" if remove else "admin"))
     sentence = f"{login} is {'no longer ' if remove else ''}an administrator"
     finish({"user": login, "admin": not remove}, sentence, as_json=as_json)
 

@@ -27,14 +27,9 @@ from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer
 from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 
-REFRESH_SECONDS = 0.5
 
-WORKER_SETTINGS = (
-    *server_access.STORE_SETTINGS, "job_workers", "log_max_seconds", "log_max_bytes", "status_max_days",
-    "status_archive_dir", "home_idle_days",
-)  # fmt: skip
-
-EPILOG = """
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server worker --redis redis://10.0.0.5 --job-workers 4
@@ -43,12 +38,14 @@ Examples:
 \b
 With --data-dir it takes --timeline-max, --fanout-batch-size, --log-max-… and --home-idle-days
 from the server. With --redis, give it those of the servers. Always give it their --status-….
-"""
-
-
-@click.command(epilog=EPILOG, short_help="Do background jobs without a server.")
+""",
+    short_help="Do background jobs without a server.",
+)
 @JSON_OPTION
-@setting_options.options(*WORKER_SETTINGS)
+@setting_options.options(
+    *server_access.STORE_SETTINGS, "job_workers", "log_max_seconds", "log_max_bytes", "status_max_days",
+    "status_archive_dir", "home_idle_days",
+)  # fmt: skip
 def worker(*, as_json: bool, **flags: Any) -> None:
     """Do background jobs (adding posts to timelines, removing deleted ones, rebuilding timelines), and trim the log.
 
@@ -90,7 +87,7 @@ async def _show_progress(job_workers: JobWorkers, console: OutputConsole) -> Non
     try:
         with Live(_format_progress(job_workers), console=console, auto_refresh=False, transient=True) as live:
             while True:
-                await asyncio.sleep(REFRESH_SECONDS)
+                await asyncio.sleep(0.5)
                 live.update(_format_progress(job_workers), refresh=console.is_terminal)
     finally:
         console.print(_format_progress(job_workers))
@@ -110,7 +107,9 @@ def _format_progress(job_workers: JobWorkers) -> Text:
 
 MAX_SHOWN_FINDINGS = 50
 
-REPAIR_EPILOG = """
+
+@click.command(
+    epilog="""
 \b
 Examples:
   stream-server repair --data-dir ./data --dry-run   only report
@@ -119,10 +118,9 @@ Examples:
 \b
 Exit codes: 0 no faults, 1 faults, repaired or not. Every server does the same automatically every
 hour. With --redis, give this command the --timeline-max and --fanout-batch-size of the servers.
-"""
-
-
-@click.command(epilog=REPAIR_EPILOG, short_help="Find and repair faults in Redis.")
+""",
+    short_help="Find and repair faults in Redis.",
+)
 @click.option("--dry-run", is_flag=True, help="Only report the faults, and change nothing.")
 @setting_options.options(*server_access.STORE_SETTINGS)
 @JSON_OPTION
@@ -131,8 +129,13 @@ def repair(*, dry_run: bool, as_json: bool, **flags: Any) -> None:
     settings = server_access.with_server_redis(server_access.find_server(config.load(flags)))
     found = asyncio.run(find_and_repair(settings, fix=not dry_run))
     kinds = Counter(finding.kind for finding in found)
+    table = Table("fault", "where", "details", box=None, pad_edge=False)
+    for finding in found[:MAX_SHOWN_FINDINGS]:
+        table.add_row(*finding)
+    if len(found) > MAX_SHOWN_FINDINGS:
+        table.add_row("…", f"{len(found) - MAX_SHOWN_FINDINGS:,} more", "")
     shown = [
-        _findings_table(found), ", ".join(f"{kind}: {count:,}" for kind, count in kinds.items()),
+        table, ", ".join(f"{kind}: {count:,}" for kind, count in kinds.items()),
         "nothing was changed (--dry-run)" if dry_run else "repaired, except what still fails",
     ] if found else ["no faults found"]  # fmt: skip
     result = {"faults": [finding._asdict() for finding in found], "dry_run": dry_run}
@@ -150,12 +153,3 @@ async def find_and_repair(settings: Config, *, fix: bool) -> list[RepairFinding]
             await JobWorkers(store.job_queue, store.job_runner).run_until_empty()
             found += [RepairFinding("parked", job, "still fails") for job in await store.job_queue.list_parked()]
     return found
-
-
-def _findings_table(found: list[RepairFinding]) -> Table:
-    table = Table("fault", "where", "details", box=None, pad_edge=False)
-    for finding in found[:MAX_SHOWN_FINDINGS]:
-        table.add_row(*finding)
-    if len(found) > MAX_SHOWN_FINDINGS:
-        table.add_row("…", f"{len(found) - MAX_SHOWN_FINDINGS:,} more", "")
-    return table

@@ -19,9 +19,6 @@ from stream_server.config.plain_text import clean, read_clean
 from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting, parse_limits
 from stream_server.store.redis import address
 
-TEST_VARIABLES = frozenset({"TEST_DATA", "TEST_REDIS", "CLIENTS_VENV"})
-"""Names after the prefix that belong to the test suite. The server accepts and ignores them."""
-
 SUPERVISOR_DEFAULTS = VARIABLE_PREFIX + "SUPERVISOR_DEFAULTS"
 """Internal variable of a worker: the names, separated by blanks, of the variables with values of the file or defaults.
 
@@ -36,18 +33,18 @@ LINKS = (
     (r"(\w+_)?NAME", "/"),
     (r"(\w+_)?ENV_\w+", ""),
 )
-"""Patterns of name and value of the variables by which Kubernetes and Docker tell a container of other services."""
+"""Patterns of name and value of the variables by which Kubernetes and Docker tell a container of other services.
+
+The name is what follows the prefix: they make such variables for a service named ``stream-server`` or longer. The
+shapes are those of Kubernetes' service environment variables, which each container of the namespace gets, and of
+Docker's legacy container links.
+"""
 
 FILE_SUFFIX = "_FILE"
 """End of the variables that name a file with a secret, as containers get secrets: ``STREAM_SERVER_JWT_SECRET_FILE``."""
 
 MAX_NUMBER = 1e15
 """Greatest value of a number whose row sets no maximum. Sums with a greater number would not be exact."""
-
-PATH_UNITS = frozenset({"file", "folder"})
-"""Units of the settings that are paths."""
-
-TYPE_NAMES = {int: "a whole number", float: "a number", str: "a text"}
 
 
 def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Config:
@@ -66,7 +63,10 @@ def _load(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> Config
     if values["settings_file"] and SUPERVISOR_DEFAULTS not in environ:
         values |= {name: value for name, value in _file_values(values["settings_file"]).items() if name not in given}
     _check_redis(values, given)
-    _check_archive(values)
+    if values["status_max_days"] and not values["status_archive_dir"]:
+        name = "--status-archive-dir (STREAM_SERVER_STATUS_ARCHIVE_DIR)"
+        message = f"--status-max-days needs {name}: a folder, or `none` to delete statuses without an archive"
+        raise InvalidSetting(message)
     parse_limits(values["limits"])
     values["cors_origins"] = parse_origins(values["cors_origins"])
     if values["data_dir"]:
@@ -146,27 +146,18 @@ def _own_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """
     known = {s.environment_variable for s in SETTINGS} | {SUPERVISOR_DEFAULTS}
     known |= {s.environment_variable + FILE_SUFFIX for s in SETTINGS if s.is_secret}
-    known |= {VARIABLE_PREFIX + name for name in TEST_VARIABLES}
+    known |= {VARIABLE_PREFIX + name for name in ("TEST_DATA", "TEST_REDIS", "CLIENTS_VENV")}  # of the test suite
     found = {}
     for name, value in environ.items():
-        if not name.startswith(VARIABLE_PREFIX) or _is_link(name.removeprefix(VARIABLE_PREFIX), value):
+        short = name.removeprefix(VARIABLE_PREFIX)
+        if short == name or any(re.fullmatch(names, short) and re.match(values, value) for names, values in LINKS):
             continue
         if name not in known:
-            names = (each.removeprefix(VARIABLE_PREFIX) for each in known - {SUPERVISOR_DEFAULTS})
-            meant = suggest(name.removeprefix(VARIABLE_PREFIX), names)
+            meant = suggest(short, (each.removeprefix(VARIABLE_PREFIX) for each in known - {SUPERVISOR_DEFAULTS}))
             raise InvalidSetting(f"unknown setting {name}; {_hint(meant and VARIABLE_PREFIX + meant)}")
         if clean(value) or SUPERVISOR_DEFAULTS in environ:
             found[name] = value
     return found
-
-
-def _is_link(name: str, value: str) -> bool:
-    """Return whether Kubernetes or Docker made this variable, for a service named ``stream-server`` or longer.
-
-    ``name`` is what follows the prefix. The shapes are those of Kubernetes' service environment variables and of
-    Docker's legacy container links. Kubernetes gives them to each container of the namespace.
-    """
-    return any(re.fullmatch(names, name) and re.match(values, value) for names, values in LINKS)
 
 
 def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
@@ -184,14 +175,6 @@ def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
     for name in ("redis_read", "write_replicas"):
         if values[name] and not values["redis"]:
             raise InvalidSetting(f"{shown[name]} needs --redis: the embedded Redis has no replicas")
-
-
-def _check_archive(values: Mapping[str, Any]) -> None:
-    """Raise :class:`InvalidSetting` for a maximum age of statuses without a decision about the archive."""
-    if values["status_max_days"] and not values["status_archive_dir"]:
-        name = "--status-archive-dir (STREAM_SERVER_STATUS_ARCHIVE_DIR)"
-        message = f"--status-max-days needs {name}: a folder, or `none` to delete statuses without an archive"
-        raise InvalidSetting(message)
 
 
 def _expand_home(path: str, display_name: str) -> str:
@@ -216,28 +199,20 @@ def _file_values(path: str) -> dict[str, Any]:
         raise InvalidSetting(f"{path} is not valid TOML: {error}") from None
     rows = {s.name: s for s in SETTINGS if s.name != "settings_file"}
     for name, value in found.items():
-        if name not in rows:
+        row = rows.get(name)
+        if row is None:
             raise InvalidSetting(f"{path}: unknown setting {name!r}; {_hint(suggest(name, rows))}")
-        if readable_by_others and _holds_secret(rows[name], value):
+        # The key of tokens is always a secret, a Redis URL only if it may hold a password.
+        is_secret = row.is_secret and (not row.has_flag or address.may_contain_password(str(value)))
+        if readable_by_others and is_secret:
             raise InvalidSetting(f"{path} holds {name}, so other users must not be able to read it: `chmod 600 {path}`")
-    return {
-        name: _convert_value(rows[name], _check_type(rows[name], value, path), f"{path}: {name}")
-        for name, value in found.items()
-    }
-
-
-def _holds_secret(setting: Setting, value: object) -> bool:
-    """Return whether ``value`` is secret: the key of tokens always, a Redis URL only if it may hold a password."""
-    return setting.is_secret and (not setting.has_flag or address.may_contain_password(str(value)))
-
-
-def _check_type(setting: Setting, value: object, path: str) -> object:
-    """Return the TOML value unchanged. Raises :class:`InvalidSetting` if its type in TOML does not fit the setting."""
-    wanted = type(setting.default)
-    allowed: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
-    if type(value) not in allowed:
-        raise InvalidSetting(f"{path}: {setting.name} must be {TYPE_NAMES[wanted]} ({setting.unit})")
-    return value
+    for name, value in found.items():
+        wanted = type(rows[name].default)
+        if type(value) not in ((int, float) if wanted is float else (wanted,)):
+            type_name = {int: "a whole number", float: "a number", str: "a text"}[wanted]
+            raise InvalidSetting(f"{path}: {name} must be {type_name} ({rows[name].unit})")
+        found[name] = _convert_value(rows[name], value, f"{path}: {name}")
+    return found
 
 
 def _convert_value(setting: Setting, given: object, display_name: str) -> object:
@@ -255,7 +230,7 @@ def _convert_value(setting: Setting, given: object, display_name: str) -> object
     if setting.choices and value not in setting.choices:
         raise InvalidSetting(f"{display_name} must be one of {', '.join(setting.choices)}")
     if isinstance(value, str):
-        return _expand_home(value, display_name) if setting.unit in PATH_UNITS else value
+        return _expand_home(value, display_name) if setting.unit in {"file", "folder"} else value
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidSetting(f"{display_name} must be a finite number ({setting.unit})")
     if setting.minimum is not None and value < setting.minimum:

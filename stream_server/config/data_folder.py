@@ -21,9 +21,6 @@ OWN_FOLDER = "stream-server"
 SECRET_FILE = "jwt.secret"  # noqa: S105 - a name
 """Name of the file with the key of HS256 tokens, if the server has made it."""
 
-OWN_FILES = ("redis.version", "redis.lock", "appendonlydir", SECRET_FILE, "bus.secret")
-"""Files of a server's data folder. One of them shows that a folder is the data folder already."""
-
 
 def data_folder(given: Path) -> Path:
     """Return the data folder for the setting ``data_dir``: ``given``, or a folder in it if it is shared with others.
@@ -53,7 +50,9 @@ def _is_shared(folder: Path) -> bool:
 
 
 def _has_data(folder: Path) -> bool:
-    return any((folder / name).exists() for name in OWN_FILES)
+    """Return whether one of a server's own files shows that a folder is the data folder already."""
+    names = ("redis.version", "redis.lock", "appendonlydir", SECRET_FILE, "bus.secret")
+    return any((folder / name).exists() for name in names)
 
 
 def make_private(folder: Path) -> None:

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-BOM = "\ufeff"
-"""The byte order mark, which some editors of Windows put before a text in UTF-8."""
-
 
 def clean(text: str) -> str:
-    """Return a value without a byte order mark before it, and without white space and line ends around it."""
-    return text.removeprefix(BOM).strip()
+    """Return a value without a byte order mark before it, and without white space and line ends around it.
+
+    Some editors of Windows put the mark before a text in UTF-8.
+    """
+    return text.removeprefix("\ufeff").strip()
 
 
 def read_clean(path: Path) -> str:

@@ -26,7 +26,7 @@ from stream_server.config.settings import Config
 
 logger = logging.getLogger(__name__)
 
-LOGINS = ("bob", "cyd", "eli", "fay")
+POSTING_LOGINS = ("bob", "cyd", "eli", "fay")
 """Users who keep posting. Ada follows the first two, so her home timeline gets new posts."""
 
 _OPENINGS = ("Good morning", "Small win today", "Note to self", "Just saw", "Anyone else", "Finally", "Overheard")
@@ -52,15 +52,12 @@ def demo_posts(chance: random.Random, login: str) -> Iterator[dict[str, Any]]:
     The parts of the sentences come in turn, so that each word and each place occurs in every ten posts. Their numbers
     have no common divisor, so the sentences differ.
     """
-    openings, subjects, tags, places = (_from_anywhere(chance, each) for each in (_OPENINGS, _SUBJECTS, _TAGS, _PLACES))
+    sets: tuple[tuple[Any, ...], ...] = (_OPENINGS, _SUBJECTS, _TAGS, _PLACES)
+    openings, subjects, tags, places = (islice(cycle(each), chance.randrange(len(each)), None) for each in sets)
     for n in count():
         mention = f"@{login} " if n % 5 == 0 else ""
         body = {"message": f"{mention}{next(openings)}: {next(subjects)} {next(tags)}", "lang": "en"}
         yield body | (_located(chance, *next(places)) if n % 2 == 0 else {})
-
-
-def _from_anywhere(chance: random.Random, parts: tuple[Any, ...]) -> Iterator[Any]:
-    return islice(cycle(parts), chance.randrange(len(parts)), None)
 
 
 def _located(chance: random.Random, name: str, lon: float, lat: float) -> dict[str, Any]:
@@ -71,7 +68,7 @@ def _located(chance: random.Random, name: str, lon: float, lat: float) -> dict[s
 
 SignToken = Callable[[str, frozenset[str]], str]
 """Signs a token for a user id and scopes."""
-LOGIN = "ada"  # of the demo's main user, Ada
+MAIN_LOGIN = "ada"  # of the demo's main user, Ada
 PASSWORD = "demo-demo"  # noqa: S105 - of all demo users; it opens accounts for trying, and the screen shows it
 OTHER_LOGINS = ("bob", "cyd", "dora", "eli", "fay")
 """The other users. Dora is protected: she has approved Ada as a follower; Eli's request still waits."""
@@ -99,9 +96,9 @@ class DemoWorld(NamedTuple):
 
 async def find_or_create_world(api: Client, sign_token: SignToken) -> DemoWorld:
     """Create the demo content unless it exists, and return its ids. Raises ClientFailure if a request fails."""
-    user_ids = {login: await _find_or_create_user(api, login) for login in (LOGIN, *OTHER_LOGINS)}
+    user_ids = {login: await _find_or_create_user(api, login) for login in (MAIN_LOGIN, *OTHER_LOGINS)}
     actions = DemoActions(api, sign_token, user_ids)
-    me = await api.me(token=sign_token(user_ids[LOGIN], _SCOPES))
+    me = await api.me(token=sign_token(user_ids[MAIN_LOGIN], _SCOPES))
     if LAST_LIST_NAME not in await actions.ids_by_name("lists"):
         await _create_content(actions, me.login)
     lists, groups = await actions.ids_by_name("lists"), await actions.ids_by_name("groups")
@@ -129,8 +126,8 @@ class DemoActions:
 
     async def ids_by_name(self, noun: Literal["lists", "groups"]) -> dict[str, str]:
         """Return a dict from name to id of the lists or the groups of Ada, the demo's main user."""
-        path = f"/v1/users/{self.user_ids[LOGIN]}/lists" if noun == "lists" else "/v1/users/me/groups"
-        answer = await self._api.request("GET", path, query={"count": "200"}, token=self._tokens[LOGIN])
+        path = f"/v1/users/{self.user_ids[MAIN_LOGIN]}/lists" if noun == "lists" else "/v1/users/me/groups"
+        answer = await self._api.request("GET", path, query={"count": "200"}, token=self._tokens[MAIN_LOGIN])
         return {found["name"]: found["id"] for found in answer[noun]}
 
 
@@ -152,81 +149,57 @@ async def _find_or_create_user(api: Client, login: str) -> str:
 
 
 async def _create_content(actions: DemoActions, login: str) -> None:
-    await _create_follows(actions)
-    await _create_first_posts(actions, login)
-    await _create_conversation(actions, login)
-    await _create_group(actions)
-    await _create_talk(actions)
-    await _create_lists(actions)
-
-
-async def _create_follows(actions: DemoActions) -> None:
-    """Make demo users follow each other. Two ask to follow Dora, who is protected; she approves one of the requests."""
-    await actions.request_as("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
-    await actions.request_as("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
+    """Create what the demo users have done. A repeated setup sends the same requests. ``login`` is that of Ada."""
+    send, post = actions.request_as, actions.post_as
+    # They follow each other. Two ask to follow Dora, who is protected; she approves one of the requests.
+    await send("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
+    await send("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
     for followed in ("bob", "cyd"):
-        await actions.request_as("ada", "PUT", f"users/me/following/{{{followed}}}")
+        await send("ada", "PUT", f"users/me/following/{{{followed}}}")
     for follower in ("bob", "cyd", "eli", "fay"):
-        await actions.request_as(follower, "PUT", "users/me/following/{ada}")
+        await send(follower, "PUT", "users/me/following/{ada}")
     for follower in ("ada", "eli"):
-        await actions.request_as(follower, "PUT", "users/me/following/{dora}")
-    await actions.request_as("dora", "PUT", "users/me/requests/{ada}")
-
-
-async def _create_first_posts(actions: DemoActions, login: str) -> None:
-    """Post what every stream and preview finds at once. A repeated setup sends the same posts."""
+        await send(follower, "PUT", "users/me/following/{dora}")
+    await send("dora", "PUT", "users/me/requests/{ada}")
+    # Every stream and preview finds some posts at once.
     first = demo_posts(random.Random(0), login)
-    for author in LOGINS * (FIRST_POSTS // len(LOGINS)):
-        await actions.post_as(author, **next(first))
-
-
-async def _create_conversation(actions: DemoActions, login: str) -> None:
+    for author in POSTING_LOGINS * (FIRST_POSTS // len(POSTING_LOGINS)):
+        await post(author, **next(first))
+    # A conversation
     request = f"Who bakes on Sunday? I have too much starter. @{login} #sourdough"
-    question = await actions.post_as("bob", request, lang="en")
-    answer = await actions.post_as("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
-    await actions.post_as("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
-    await actions.post_as("cyd", "", origin=answer)
-    await actions.post_as("eli", "This is how good weekends begin.", lang="en", origin=answer)
-    await actions.post_as("dora", "Only for you: the recipe is my grandmother's. #sourdough", lang="en")
+    question = await post("bob", request, lang="en")
+    answer = await post("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
+    await post("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
+    await post("cyd", "", origin=answer)
+    await post("eli", "This is how good weekends begin.", lang="en", origin=answer)
+    await post("dora", "Only for you: the recipe is my grandmother's. #sourdough", lang="en")
     for fan in ("bob", "fay"):
-        await actions.request_as(fan, "PUT", f"users/me/likes/{answer}")
-    await actions.request_as("ada", "PUT", f"users/me/likes/{question}")
-    await actions.request_as("ada", "PUT", f"users/me/favorites/{question}")
-    await actions.request_as("cyd", "POST", f"statuses/{answer}/comments", message="Save me a slice.")
-
-
-async def _create_group(actions: DemoActions) -> None:
+        await send(fan, "PUT", f"users/me/likes/{answer}")
+    await send("ada", "PUT", f"users/me/likes/{question}")
+    await send("ada", "PUT", f"users/me/favorites/{question}")
+    await send("cyd", "POST", f"statuses/{answer}/comments", message="Save me a slice.")
+    # A group
     about = {"name": GROUP_NAME, "kind": "public", "description": "We feed flour."}
-    club = (await actions.request_as("ada", "POST", "groups", **about))["id"]
+    club = (await send("ada", "POST", "groups", **about))["id"]
     for member in ("bob", "cyd"):
-        await actions.request_as(member, "PUT", f"groups/{club}/members/me")
-    crumb = await actions.post_as("bob", "Is this crumb open enough?", lang="en", group=club)
-    await actions.post_as("ada", "You could park a train in it.", lang="en", in_reply_to=crumb)
-    await actions.request_as("cyd", "PUT", f"users/me/likes/{crumb}")
-
-
-async def _create_talk(actions: DemoActions) -> None:
-    talk = (await actions.request_as("bob", "POST", "talks", people=[actions.user_ids["ada"]]))["id"]
+        await send(member, "PUT", f"groups/{club}/members/me")
+    crumb = await post("bob", "Is this crumb open enough?", lang="en", group=club)
+    await post("ada", "You could park a train in it.", lang="en", in_reply_to=crumb)
+    await send("cyd", "PUT", f"users/me/likes/{crumb}")
+    # A talk
+    talk = (await send("bob", "POST", "talks", people=[actions.user_ids["ada"]]))["id"]
     for sender, text in (("bob", "Shall I bring the big oven?"), ("ada", "Please. Side door."), ("bob", "See you!")):
-        await actions.request_as(sender, "POST", f"talks/{talk}/messages", message=text)
-
-
-async def _create_lists(actions: DemoActions) -> None:
-    """Create two lists of Ada, the demo's main user: first the public one. The private one means: setup complete."""
+        await send(sender, "POST", f"talks/{talk}/messages", message=text)
+    # Two lists of Ada, first the public one. The private one means: setup complete.
     for name, private, members in ((LIST_NAME, False, ("bob", "cyd")), (LAST_LIST_NAME, True, ("dora",))):
-        list_id = (await actions.request_as("ada", "POST", "lists", name=name, private=private))["id"]
+        list_id = (await send("ada", "POST", "lists", name=name, private=private))["id"]
         for member in members:
-            await actions.request_as("ada", "PUT", f"lists/{list_id}/members/{{{member}}}")
+            await send("ada", "PUT", f"lists/{list_id}/members/{{{member}}}")
 
 
 POST_INTERVAL_SECONDS = 2.0
 
-TOKEN_SECONDS = 86_400
-"""Lifetime of the tokens that the demo signs."""
-
-SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that the guide prints
-CONSOLE_SCOPES = SCOPES | {"admin"}
-"""Scopes of the session that the guide's link begins, so that the console also shows the view for operators."""
+GUIDE_SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that the guide prints
 
 
 async def run_demo(settings: Config, base_url: str, print_text: Callable[[str], None]) -> None:
@@ -237,16 +210,17 @@ async def run_demo(settings: Config, base_url: str, print_text: Callable[[str], 
     async with Client(base_url) as api, open_server_access(settings) as access:
 
         def sign_token(user_id: str, scopes: frozenset[str]) -> str:
-            return access.sign_token(user_id, scopes, TOKEN_SECONDS)
+            return access.sign_token(user_id, scopes, 86_400)  # valid for a day
 
         try:
             world = await find_or_create_world(api, sign_token)
         except ClientFailure as error:
             print_text(f"The demo could not be set up: {error}")
             return
-        link = await access.make_sign_in_link(world.user_ids[LOGIN], CONSOLE_SCOPES, base_url)
+        # The session may administrate, so that the console also shows the view for operators.
+        link = await access.make_sign_in_link(world.user_ids[MAIN_LOGIN], GUIDE_SCOPES | {"admin"}, base_url)
         print_text(f"\nOpen this in a browser: {link}")  # first, because it needs no terminal
-        print_text(usage_guide(base_url, sign_token(world.user_ids[LOGIN], SCOPES), world))
+        print_text(usage_guide(base_url, sign_token(world.user_ids[MAIN_LOGIN], GUIDE_SCOPES), world))
         await _keep_posting(api, world, sign_token)
 
 
@@ -268,10 +242,13 @@ def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
         ("events?firehose=true&wait=25", "long polling: one answer for each request"),
     ]
     setup = [f"export TOKEN={token}", f"""see() {{ {_CURL} "{base_url}/v1/$1"; }}"""]
-    commands = [f"{f'see {_quote_path(path)}':<52} # {what}" for path, what in lines]
+    shown = ((f'"{path}"' if "?" in path else path, what) for path, what in lines)
+    commands = [f"{f'see {path}':<52} # {what}" for path, what in shown]
+    body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
+    post = f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
     # A comment behind this command would be arguments in an interactive zsh. `see` ignores them, and this does not.
     tail = f"{program_name()} tail --user {world.login} --track coffee"
-    return _render_guide(world.login, [*setup, *commands, _post_command(base_url), tail])
+    return _render_guide(world.login, [*setup, *commands, post, tail])
 
 
 def program_name() -> str:
@@ -280,15 +257,6 @@ def program_name() -> str:
 
 
 _CURL = """curl -sSN -w '\\n' -H "Authorization: Bearer $TOKEN\""""
-
-
-def _quote_path(path: str) -> str:
-    return f'"{path}"' if "?" in path else path
-
-
-def _post_command(base_url: str) -> str:
-    body = '{"message": "good morning, #redis and coffee", "lang": "en", "location": {"lon": -121.9, "lat": 36.6}}'
-    return f"""{_CURL} -H "Content-Type: application/json" "{base_url}/v1/statuses" -d '{body}'"""
 
 
 def _render_guide(login: str, lines: list[str]) -> str:
@@ -310,7 +278,7 @@ async def _keep_posting(api: Client, world: DemoWorld, sign_token: SignToken) ->
     """Post a status every :data:`POST_INTERVAL_SECONDS` as a random demo user. If a post fails, log it and go on."""
     chance = random.Random()
     for body in demo_posts(chance, world.login):
-        token = sign_token(world.user_ids[chance.choice(LOGINS)], frozenset({"write"}))
+        token = sign_token(world.user_ids[chance.choice(POSTING_LOGINS)], frozenset({"write"}))
         try:
             await api.request("POST", "/v1/statuses", body=body, token=token)
         except ClientFailure as error:

@@ -18,6 +18,7 @@ from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
+from stream_server.feed.log_reader import MAX_PAGE_ENTRIES
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ROLLED_BACK, TRIMMED
@@ -26,9 +27,6 @@ from stream_server.store.redis.subscription import Work
 from stream_server.store.social.user_graph import RestrictedAccountsSnapshot
 
 logger = logging.getLogger(__name__)
-
-MAX_PAGE_ENTRIES = 512
-"""Most entries that one read of the log returns: about 0.5 MB."""
 
 UNSIGNED_PAUSE_SECONDS = 0.005
 """Pause in seconds after a read of the log for unsigned messages, so that a flood of them costs few reads."""
@@ -71,7 +69,6 @@ class Feed:
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
         canary_seconds: float, open_signed: Callable[[bytes], bytes | None],
         on_question: Callable[[bytes], None] = _ignore_question,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._log = log
         self.hub = hub
@@ -83,7 +80,6 @@ class Feed:
         self._on_question = on_question
         self._may_have_grown = asyncio.Event()
         self.canary_seconds = canary_seconds
-        self._monotonic = monotonic
         self.heard_log = HeardLog(lambda: hub.head)
         self.detector = RollbackDetector(log, rollbacks, hub, self._on_rollback)
         self._has_restricted_accounts = False
@@ -144,7 +140,7 @@ class Feed:
         """Subscribe to the log. Publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
         with closing(await self._log.subscribe(self._on_question)) as subscription:
-            started_at = self._monotonic()
+            started_at = time.monotonic()
             head = await self.detector.check(check_all=True)
             self._on_log_readable()
             if not self._has_restricted_accounts:
@@ -305,7 +301,7 @@ class Feed:
         while True:
             await self._wait_for_next_check()
             await self._log.replica_router.leave_if_behind(received.n)
-            received, started_at = self.hub.head, self._monotonic()
+            received, started_at = self.hub.head, time.monotonic()
             head = await self.detector.check()
             self.heard_log.record_check(started_at, head)
             self._on_log_readable()
@@ -333,7 +329,7 @@ class Feed:
 
         Raises `LinkLost` if the entry is on the log but was not received in time.
         """
-        written, now = self._last_written(), self._monotonic()
+        written, now = self._last_written(), time.monotonic()
         known = max(self.hub.head, self._accounted_write)
         if self._missing_write is None or self._missing_write[0] <= known:
             self._missing_write = None if written <= known else (written, now)

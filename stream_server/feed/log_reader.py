@@ -150,7 +150,7 @@ def _shown_ids(entry: Entry) -> ShownIds:
 
 
 MAX_PAGE_ENTRIES = 512
-"""Most entries of one read, as in the feed."""
+"""Most entries that the feed or the filling of the ring reads at once: about 0.5 MB."""
 
 MAX_FILL_SECONDS = 2.0
 """Longest time in seconds of filling the ring, because the server starts meanwhile and accepts no clients."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 MIN_RETRY_SECONDS = 0.1
 """Shortest reconnect delay in seconds. A client that returns at once may still reach the server that is stopping."""
 
+
 class DisconnectReason(NamedTuple):
     """The reason in the `goodbye` of a stream: a code for programs and a text for people.
 

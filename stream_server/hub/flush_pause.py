@@ -1,7 +1,7 @@
 """How busy the process is, and how long a flush waits so that more entries join it."""
 
+import time
 from collections.abc import Callable
-from time import perf_counter, thread_time
 from typing import NamedTuple
 
 NO_PAUSE_PRESSURE = 0.50
@@ -35,19 +35,19 @@ class _Mark(NamedTuple):
 class FlushPause:
     """Measures how busy the thread is that flushes (its *pressure*), and says when the next flush may begin.
 
-    ``next_flush_at`` is the earliest time of the next flush, in seconds of the clock ``wall_time``. Before the first
+    ``next_flush_at`` is the earliest time of the next flush, in seconds of the clock ``monotonic``. Before the first
     flush it is 0.
     """
 
     def __init__(
-        self, wall_time: Callable[[], float] = perf_counter, cpu_time: Callable[[], float] = thread_time
+        self, monotonic: Callable[[], float] = time.monotonic, thread_time: Callable[[], float] = time.thread_time
     ) -> None:
-        """``cpu_time`` returns the CPU time of the calling thread in seconds. So call all methods in one thread."""
+        """``thread_time`` returns the CPU time of the calling thread in seconds. So call all methods in one thread."""
         self.next_flush_at = 0.0
-        self._wall_time = wall_time
-        self._cpu_time = cpu_time
+        self._monotonic = monotonic
+        self._thread_time = thread_time
         self._flushing_seconds = 0.0
-        self._older = self._newer = _Mark(wall_time(), cpu_time(), 0.0)
+        self._older = self._newer = _Mark(monotonic(), thread_time(), 0.0)
 
     @property
     def flush_share(self) -> float:
@@ -73,7 +73,7 @@ class FlushPause:
 
         That time counts as half of `WINDOW_SECONDS` at least, or the first flush would seem to fill it.
         """
-        now, older = _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds), self._older
+        now, older = _Mark(self._monotonic(), self._thread_time(), self._flushing_seconds), self._older
         elapsed = max(now.wall - older.wall, WINDOW_SECONDS / 2)
         flush_share = (now.flushing - older.flushing) / elapsed
         return now, flush_share, max(flush_share, (now.cpu - older.cpu) / elapsed)

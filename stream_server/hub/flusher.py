@@ -28,7 +28,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from time import perf_counter
+from time import monotonic
 
 from stream_server.events.entry import Entry
 from stream_server.hub.flush_pause import FlushPause
@@ -111,7 +111,7 @@ class Flusher:
         self._gathering.groups.update(dict.fromkeys(groups))
         if self._state is FlushState.IDLE:
             self._state = FlushState.PLANNED
-            wait = self.pause.next_flush_at - perf_counter()
+            wait = self.pause.next_flush_at - monotonic()
             loop = self._loop
             self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
 
@@ -120,7 +120,7 @@ class Flusher:
 
         Call it after the last entry of a read. An error is reported to the event loop and not raised.
         """
-        if self._flush_handle is None or self.pause.next_flush_at > perf_counter():
+        if self._flush_handle is None or self.pause.next_flush_at > monotonic():
             return
         self._flush_handle.cancel()
         try:
@@ -178,7 +178,7 @@ class Flusher:
         several clients, those whose messages report matches, and those whose client may have no room. Call this only
         for the last entry of a read from Redis, because entries of one read share a write.
         """
-        started_at = perf_counter()
+        started_at = monotonic()
         is_waiting = self._state is FlushState.WRITING or self._gathering.groups or self._batches
         if is_waiting or self.pause.next_flush_at > started_at or len(groups) > MAX_SLICE_WRITES:
             return groups
@@ -200,7 +200,7 @@ class Flusher:
             self.flushes += 1
             self._count_events(written)
             self.times.end_slice(self._now_ms() - entry.position.ms)
-            self.pause.end_flush(perf_counter() - started_at)
+            self.pause.end_flush(monotonic() - started_at)
         return left
 
     def _wrap_entry(self, entry: Entry, framing: Framing) -> bytes:
@@ -225,7 +225,7 @@ class Flusher:
         if self._slice_handle is not None:
             self._slice_handle.cancel()  # or this iteration would write two waves
             self._slice_handle = None
-        started_at = perf_counter()
+        started_at = monotonic()
         oldest_ms = (self._batches[0].wave if self._batches else self._due).oldest_ms
         try:
             if self._batches:
@@ -233,7 +233,7 @@ class Flusher:
             else:
                 self._write_due_groups(MAX_SLICE_WRITES)
         finally:  # an error costs the batch in which it occurred, and must not block all later batches
-            self._flush_seconds += perf_counter() - started_at
+            self._flush_seconds += monotonic() - started_at
             if oldest_ms != NO_ENTRY:
                 self.times.end_slice(self._now_ms() - oldest_ms)
             if self._batches or self._due.groups:

@@ -11,7 +11,7 @@ from stream_server.runtime.logs import LogThrottle, redact
 
 MAX_ERRORS = 20
 
-MAX_MESSAGE_CHARS = 500
+MAX_ERROR_CHARS = 500
 """Longest remembered message in characters; the rest is cut off."""
 
 
@@ -32,9 +32,9 @@ class RecentErrors(logging.Handler):
     place in the code are taken in 10 s, so that a flood costs little. The next record of the place adds the others.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
-        self.addFilter(LogThrottle(clock))
+        self.addFilter(LogThrottle(monotonic))
         self._errors: OrderedDict[tuple[str, str], RecentError] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -48,7 +48,10 @@ class RecentErrors(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Remember a record. The logging library calls this under the lock of the handler."""
         try:
-            message = redact(_message_of(record))[:MAX_MESSAGE_CHARS]
+            text = record.getMessage()
+            error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+            shown = text if error is None else f"{text}: {type(error).__name__}: {error}"
+            message = redact(shown)[:MAX_ERROR_CHARS]
         except Exception:  # noqa: BLE001 - a record with wrong arguments; the log's own handler reports it
             return
         key = (record.name, message)
@@ -72,12 +75,6 @@ class RecentErrors(logging.Handler):
             yield
         finally:
             root.removeHandler(self)
-
-
-def _message_of(record: logging.LogRecord) -> str:
-    message = record.getMessage()
-    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
-    return message if error is None else f"{message}: {type(error).__name__}: {error}"
 
 
 class LimitHit(NamedTuple):

@@ -22,7 +22,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
-from prometheus_client.samples import Sample
 
 from stream_server.build import full_version
 from stream_server.hub.group import BUCKET_SECONDS, DeliveryTimes
@@ -36,12 +35,6 @@ _REFUSALS = ("stream_server_http_refusals_total", "counter", "Error answers by c
 _DURATIONS = (
     "stream_server_http_request_duration_seconds", "histogram", "Time to answer a request, without streams, by route."
 )  # fmt: skip
-
-HTTP_METRICS = (_REQUESTS, _REFUSALS, _DURATIONS)
-"""Name, type and meaning of the metrics of HTTP."""
-
-COUNTED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""Methods that are counted separately. Clients can invent any number of other methods, so those share one label."""
 
 
 class HttpCounters:
@@ -60,7 +53,9 @@ class HttpCounters:
 
     def count(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count an answer, and the time in seconds that it took. ``seconds`` is None for a stream."""
-        self.requests[method if method in COUNTED_METHODS else "other", route, status] += 1
+        # Clients can invent any number of other methods, so those share one label.
+        is_usual = method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+        self.requests[method if is_usual else "other", route, status] += 1
         if seconds is not None:
             self._times[route][bisect_left(REQUEST_BUCKETS, seconds)] += 1
             self._seconds[route] += seconds
@@ -109,24 +104,16 @@ class ProcessUsage(NamedTuple):
 
 def read_usage() -> ProcessUsage:
     """Return the present use of resources of this process. It takes some tenths of a millisecond."""
-    return ProcessUsage(
-        _memory_bytes(), time.process_time(), _open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    )
-
-
-def _memory_bytes() -> int:
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        memory_bytes = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return most if sys.platform == "darwin" else most * 1024
-
-
-def _open_files() -> int:
+        memory_bytes = most if sys.platform == "darwin" else most * 1024
     try:
-        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a list of names; paths of 10,000 files would be slow
+        open_files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names; paths of 10,000 files would be slow
     except OSError:
-        return 0
+        open_files = 0
+    return ProcessUsage(memory_bytes, time.process_time(), open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 DELIVERY_LATENCY = (
@@ -212,13 +199,13 @@ _HELP_BY_NAME = {
     "memory_blocks": "Blocks of memory that Python uses: steady without a leak, while the process keeps freed space.",
 }
 
-_LABEL_BY_NAME = {
-    "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit", "redis_redirects_total": "word"
-}  # fmt: skip
-
 WATCHED_METRICS = tuple(
-    WatchedMetric(f"stream_server_{name}", text, _LABEL_BY_NAME.get(name, "")) for name, text in _HELP_BY_NAME.items()
-)
+    WatchedMetric(f"stream_server_{name}", text, {
+        "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit",
+        "redis_redirects_total": "word",
+    }.get(name, ""))
+    for name, text in _HELP_BY_NAME.items()
+)  # fmt: skip
 """The metrics of hub, feed, jobs and log."""
 
 WORKER_UP = ("stream_server_worker_up", "gauge", "1 if the worker answered this scrape, 0 if it did not.")
@@ -236,7 +223,7 @@ PROCESS_INFO = ("stream_server_process_info", "info", "Process id and version of
 
 ALL_METRICS: tuple[tuple[str, str, str], ...] = (
     *((row.name, row.kind, row.help) for row in WATCHED_METRICS),
-    *HTTP_METRICS,
+    *(_REQUESTS, _REFUSALS, _DURATIONS),
     DELIVERY_LATENCY,
     *((name, kind, text) for name, (kind, text) in _PROCESS_METRICS.items()),
     PROCESS_INFO,
@@ -281,12 +268,21 @@ class Metrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Yield the present values of all metrics. The Prometheus library calls this."""
         for metric in self._collect():
-            metric.samples = [_with_worker(sample, self._worker) for sample in metric.samples]
+            metric.samples = [
+                sample._replace(labels={**sample.labels, WORKER: self._worker}) for sample in metric.samples
+            ]
             yield metric
 
     def _collect(self) -> Iterator[Metric]:
         yield from self.http.collect()
-        yield from self._collect_process()
+        usage = read_usage()
+        values = (usage.memory_bytes, usage.cpu_seconds, self._started_at, usage.open_files, usage.max_files)
+        for (name, (kind, text)), number in zip(_PROCESS_METRICS.items(), values, strict=True):
+            family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            yield family(name, text, value=number)
+        name, _, text = PROCESS_INFO
+        about = {"pid": str(os.getpid()), "version": self._version}
+        yield InfoMetricFamily(name.removesuffix("_info"), text, value=about)
         if self._times is not None:
             measured = (row for row in self._times.histograms() if any(row[1]))
             yield _histogram(DELIVERY_LATENCY, "filter", BUCKET_SECONDS, measured)
@@ -303,23 +299,9 @@ class Metrics(Collector):
                 metric = family(row.name, row.help, value=value)
             yield metric
 
-    def _collect_process(self) -> Iterator[Metric]:
-        usage = read_usage()
-        values = (usage.memory_bytes, usage.cpu_seconds, self._started_at, usage.open_files, usage.max_files)
-        for (name, (kind, text)), value in zip(_PROCESS_METRICS.items(), values, strict=True):
-            family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
-            yield family(name, text, value=value)
-        name, _, text = PROCESS_INFO
-        about = {"pid": str(os.getpid()), "version": self._version}
-        yield InfoMetricFamily(name.removesuffix("_info"), text, value=about)
-
     def render(self) -> bytes:
         """Return the metrics of this process in Prometheus' text format. Its media type is :data:`CONTENT_TYPE`."""
         return generate_latest(self._registry)
-
-
-def _with_worker(sample: Sample, worker: str) -> Sample:
-    return sample._replace(labels={**sample.labels, WORKER: worker})
 
 
 _FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)

@@ -6,7 +6,7 @@ The structs are the shapes of ``GET /v1/admin/operations``, and of the reports t
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from heapq import nlargest
 from typing import Annotated
@@ -177,17 +177,22 @@ class Operations:
     async def read_state(self) -> HostState:
         """Return the state of all workers. One that does not answer in time is shown as not ready."""
         others = await self._sockets.ask_others(REPORT)
-        own = await self._own_state()
-        reports = [own, *(report for answer in others.values() if (report := _decode(answer)))]
+        reports = [await self._own_state(), *(report for answer in others.values() if (report := _decode(answer)))]
         states = {worker.worker: worker for report in reports for worker in report.workers}
         workers = [states.get(slot) or WorkerState(slot) for slot in sorted({*states, *others})]
-        return HostState(
-            own.at, workers, _merge_redis(reports), _merge_log(reports),
-            _merge_jobs(reports), _merge_slow(reports), _merge_limits(reports), _merge_errors(reports),
-        )  # fmt: skip
+        return _merge(reports, workers)
 
     async def _own_state(self) -> HostState:
-        value, slot = self._value, self._sockets.slot
+        value, slot, http, usage = self._value, self._sockets.slot, self._metrics.http, read_usage()
+        live = self._hub.count_live_clients()
+        worker = WorkerState(
+            slot, os.getpid(), full_version(), self._started, self._is_ready(),
+            msgspec.convert(dict(self._metrics.read("stream_server_streams", {})), StreamCounts), live,
+            max(0, len(self._hub.registry) - live), int(value("events_published_total")),
+            int(value("events_delivered_total")), self._hub.lag_ms(), round(value("loop_blocked_max_seconds"), 6),
+            int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3),
+            http.requests.total(), dict(http.refusals),
+        )  # fmt: skip
         redis = RedisState(
             int(value("redis_memory_bytes")), int(value("redis_memory_limit_bytes")), bool(value("memory_alarm")),
             int(value("redis_reconnects_total")),
@@ -195,36 +200,16 @@ class Operations:
         log = LogState(
             int(value("log_number")), int(value("log_entries")), int(value("log_bytes")), value("log_age_seconds")
         )
-        return HostState(
-            format_iso_time(time.time_ns() // 1_000_000), [self._worker_state()], redis, log,
-            JobState(int(value("jobs_due")), int(value("jobs_parked"))), await find_slow_clients(self._hub, slot),
-            self._own_limits(), self._own_errors(),
-        )  # fmt: skip
-
-    def _worker_state(self) -> WorkerState:
-        value, http, usage = self._value, self._metrics.http, read_usage()
-        live = self._hub.count_live_clients()
-        return WorkerState(
-            self._sockets.slot, os.getpid(), full_version(), self._started, self._is_ready(), self._streams(), live,
-            max(0, len(self._hub.registry) - live), int(value("events_published_total")),
-            int(value("events_delivered_total")), self._hub.lag_ms(), round(value("loop_blocked_max_seconds"), 6),
-            int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3),
-            http.requests.total(), dict(http.refusals),
-        )  # fmt: skip
-
-    def _streams(self) -> StreamCounts:
-        return msgspec.convert(dict(self._metrics.read("stream_server_streams", {})), StreamCounts)
-
-    def _own_limits(self) -> list[LimitState]:
         hits = self._limit_hits.items().items()
-        return [LimitState(limit, hit.times, format_iso_time(hit.last_ms)) for limit, hit in hits]
-
-    def _own_errors(self) -> list[ErrorState]:
-        slot = self._sockets.slot
-        return [
-            ErrorState(format_iso_time(error.at_ms), slot, error.logger, error.message, error.times)
-            for error in self._errors.newest_first()
-        ]
+        return HostState(
+            format_iso_time(time.time_ns() // 1_000_000), [worker], redis, log,
+            JobState(int(value("jobs_due")), int(value("jobs_parked"))), await find_slow_clients(self._hub, slot),
+            [LimitState(limit, hit.times, format_iso_time(hit.last_ms)) for limit, hit in hits],
+            [
+                ErrorState(format_iso_time(error.at_ms), slot, error.logger, error.message, error.times)
+                for error in self._errors.newest_first()
+            ],
+        )  # fmt: skip
 
     def _value(self, name: str) -> float:
         value: float = self._metrics.read(f"stream_server_{name}", 0)
@@ -238,39 +223,27 @@ def _decode(answer: bytes | None) -> HostState | None:
         return None  # of another version of this program, which is being replaced
 
 
-def _merge_redis(reports: list[HostState]) -> RedisState:
+def _merge(reports: list[HostState], workers: list[WorkerState]) -> HostState:
+    """Return the state of the server from the reports of its workers. The first report is that of this process."""
+    own = reports[0]
     reconnects = sum(report.redis.reconnects for report in reports)
     is_raised = any(report.redis.memory_alarm for report in reports)
-    return msgspec.structs.replace(reports[0].redis, reconnects=reconnects, memory_alarm=is_raised)
-
-
-def _merge_log(reports: list[HostState]) -> LogState:
-    return msgspec.structs.replace(reports[0].log, number=max(report.log.number for report in reports))
-
-
-def _merge_jobs(reports: list[HostState]) -> JobState:
-    """Return the greatest counts: each worker counts the jobs of all servers, and one without job workers counts 0."""
-    return JobState(max(report.jobs.due for report in reports), max(report.jobs.parked for report in reports))
-
-
-def _merge_slow(reports: list[HostState]) -> list[SlowClient]:
-    found = (client for report in reports for client in report.slow_clients)
-    return nlargest(MAX_CLIENTS, found, key=lambda client: (client.behind, client.unsent_bytes, client.connection))
-
-
-def _merge_limits(reports: Iterable[HostState]) -> list[LimitState]:
-    """Return one row for each limit that was met in any worker, the last met first."""
-    merged: dict[str, LimitState] = {}
+    slow_clients = (client for report in reports for client in report.slow_clients)
+    limits: dict[str, LimitState] = {}
     for limit in (limit for report in reports for limit in report.limits):
-        known = merged.setdefault(limit.limit, LimitState(limit.limit, 0, limit.last))
+        known = limits.setdefault(limit.limit, LimitState(limit.limit, 0, limit.last))
         known.count += limit.count
         known.last = max(known.last, limit.last)
-    return sorted(merged.values(), key=lambda limit: limit.last, reverse=True)
-
-
-def _merge_errors(reports: Iterable[HostState]) -> list[ErrorState]:
-    found = (error for report in reports for error in report.errors)
-    return nlargest(MAX_ERRORS, found, key=lambda error: error.at)
+    errors = (error for report in reports for error in report.errors)
+    return HostState(
+        own.at, workers, msgspec.structs.replace(own.redis, reconnects=reconnects, memory_alarm=is_raised),
+        msgspec.structs.replace(own.log, number=max(report.log.number for report in reports)),
+        # Each worker counts the jobs of all servers, and one without job workers counts 0.
+        JobState(max(report.jobs.due for report in reports), max(report.jobs.parked for report in reports)),
+        nlargest(MAX_CLIENTS, slow_clients, key=lambda one: (one.behind, one.unsent_bytes, one.connection)),
+        sorted(limits.values(), key=lambda limit: limit.last, reverse=True),
+        nlargest(MAX_ERRORS, errors, key=lambda error: error.at),
+    )  # fmt: skip
 
 
 MAX_CLIENTS = 20
@@ -284,35 +257,28 @@ async def find_slow_clients(hub: Hub, worker: int) -> list[SlowClient]:
     clients = hub.registry.list_clients()
     slowest: list[tuple[int, int, str, Client]] = []
     for start in range(0, len(clients), SLICE_CLIENTS):
-        slowest = nlargest(MAX_CLIENTS, [*slowest, *_behind(hub, clients[start : start + SLICE_CLIENTS])], key=_rank)
+        candidates = [*slowest, *_behind(hub, clients[start : start + SLICE_CLIENTS])]
+        slowest = nlargest(MAX_CLIENTS, candidates, key=lambda row: row[:3])
         await asyncio.sleep(0)
-    return [_describe(hub, worker, behind, unsent, client) for behind, unsent, _, client in slowest]
+    return [
+        SlowClient(
+            connection, worker, client.user_id, client.path, client.parameters,
+            format_iso_time(int(client.opened_ms)), behind, unsent,
+            min(100, unsent * 100 // max(1, hub.limits.buffer_bytes)),
+        )
+        for behind, unsent, connection, client in slowest
+    ]  # fmt: skip
 
 
 def _behind(hub: Hub, clients: list[Client]) -> Iterator[tuple[int, int, str, Client]]:
+    """Yield how many entries a client is behind, its unsent bytes, the id of its connection, and the client."""
     for client in clients:
         if client.is_poll:
             continue  # no bytes are written to it
         behind = 0 if client.is_live else max(0, hub.head.n - client.position.n)
-        unsent = _unsent_bytes(client)
+        try:
+            unsent = int(client.buffered_bytes())
+        except RuntimeError:
+            unsent = 0  # its transport is closed
         if behind or unsent:
             yield behind, unsent, client.connection_id, client
-
-
-def _rank(row: tuple[int, int, str, Client]) -> tuple[int, int, str]:
-    return row[:3]
-
-
-def _unsent_bytes(client: Client) -> int:
-    try:
-        return int(client.buffered_bytes())
-    except RuntimeError:
-        return 0  # its transport is closed
-
-
-def _describe(hub: Hub, worker: int, behind: int, unsent: int, client: Client) -> SlowClient:
-    percent = min(100, unsent * 100 // max(1, hub.limits.buffer_bytes))
-    return SlowClient(
-        client.connection_id, worker, client.user_id, client.path, client.parameters,
-        format_iso_time(int(client.opened_ms)), behind, unsent, percent,
-    )  # fmt: skip

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MAX_OPEN_TRACES = 100
 """Most requests that are traced at the same time. A client can ask for a trace with ``traceparent``."""
 
-MAX_REMEMBERED = 1000
+MAX_REMEMBERED_ENTRIES = 1000
 """Most entries that wait for their request, or requests that wait for their entry."""
 
 _Value = TypeVar("_Value")
@@ -172,18 +172,11 @@ class Tracing:
 
 def _remember(memory: OrderedDict[Position, _Value], position: Position, value: _Value) -> None:
     memory[position] = value
-    if len(memory) > MAX_REMEMBERED:
+    if len(memory) > MAX_REMEMBERED_ENTRIES:
         memory.popitem(last=False)
 
 
-EXPORT_SECONDS = 5.0
-"""Longest time in seconds of one request to the collector. A thread of its own waits for it."""
-
-EXPORTER_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-
 TRACES_PATH = "/v1/traces"
-
-MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "social-stream-server[telemetry]"'
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
@@ -210,9 +203,10 @@ def check_settings(config: Config) -> None:
     if not _is_http_url(config.otlp_endpoint):
         raise InvalidSetting("--otlp-endpoint must be a URL such as http://127.0.0.1:4318")
     try:
-        import_module(EXPORTER_MODULE)
+        import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ImportError:
-        raise InvalidSetting(MISSING_EXTRA) from None
+        message = 'otlp_endpoint needs the extra `telemetry`: pip install "social-stream-server[telemetry]"'
+        raise InvalidSetting(message) from None
 
 
 def _is_http_url(text: str) -> bool:
@@ -236,5 +230,5 @@ def start_export(config: Config, hub: Hub, worker: int) -> Tracing | None:
 
     endpoint = config.otlp_endpoint.rstrip("/")
     endpoint = endpoint if endpoint.endswith(TRACES_PATH) else endpoint + TRACES_PATH
-    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)
+    exporter = OTLPSpanExporter(endpoint=endpoint, timeout=5.0)  # a thread of its own waits for the collector
     return Tracing(make_provider(BatchSpanProcessor(exporter), config.trace_ratio, worker), hub)

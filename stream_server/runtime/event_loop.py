@@ -19,16 +19,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from stream_server.errors import RateLimited, Unavailable
 
 logger = logging.getLogger(__name__)
 
-TICK_SECONDS = 0.01
+WATCH_TICK_SECONDS = 0.01
 """Seconds between two looks at the clock."""
 
-WINDOW_SECONDS = 30.0
+WATCH_WINDOW_SECONDS = 30.0
 """`LoopWatch.recent_seconds` covers between one and two of these windows, so that a scraper misses no blocked loop."""
 
 BLOCKED_SECONDS = 0.05
@@ -47,14 +48,14 @@ class LoopWatch:
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, used_seconds: Callable[[], float] = time.thread_time
+        self, monotonic: Callable[[], float] = time.monotonic, thread_time: Callable[[], float] = time.thread_time
     ) -> None:
-        """Measure by ``clock``. ``used_seconds`` returns the processor time of the thread of the loop."""
+        """Measure by ``monotonic``. ``thread_time`` returns the processor time of the thread of the loop."""
         self.longest_seconds = 0.0
         self.blocked_count = 0
-        self._clock, self._used_seconds = clock, used_seconds
+        self._monotonic, self._thread_time = monotonic, thread_time
         self._due_at = self._used_before = 0.0
-        self._window_ends_at = clock() + WINDOW_SECONDS
+        self._window_ends_at = monotonic() + WATCH_WINDOW_SECONDS
         self._longest_now = self._longest_before = 0.0
 
     @property
@@ -72,27 +73,25 @@ class LoopWatch:
 
     def _schedule(self) -> None:
         """Set the timer. A task that sleeps would do the same at one and a half times the cost."""
-        self._due_at, self._used_before = self._clock() + TICK_SECONDS, self._used_seconds()
-        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+        self._due_at, self._used_before = self._monotonic() + WATCH_TICK_SECONDS, self._thread_time()
+        self._timer = asyncio.get_running_loop().call_later(WATCH_TICK_SECONDS, self._tick)
 
     def _tick(self) -> None:
-        now = self._clock()
-        self._record(now - self._due_at, now)
-        if now - self._due_at > STANDSTILL_SECONDS:
-            self._report(now - self._due_at, self._used_seconds() - self._used_before)
+        now = self._monotonic()
+        late_seconds = now - self._due_at
+        self._record(late_seconds, now)
+        if late_seconds > STANDSTILL_SECONDS:  # afterwards clients return and requests fail
+            used_seconds = self._thread_time() - self._used_before
+            used_most = used_seconds > late_seconds / 2
+            why = "blocked by work" if used_most else "paused with its machine or container, or without a processor"
+            text = "the process stood still for %.0f s and used %.1f s of processor time: it was %s"
+            logger.warning(text, late_seconds, used_seconds, why)
         self._schedule()
-
-    def _report(self, late_seconds: float, used_seconds: float) -> None:
-        """Say that the loop stood still, and whether by its own work. Afterwards clients return and requests fail."""
-        used_most = used_seconds > late_seconds / 2
-        why = "blocked by work" if used_most else "paused with its machine or container, or without a processor"
-        text = "the process stood still for %.0f s and used %.1f s of processor time: it was %s"
-        logger.warning(text, late_seconds, used_seconds, why)
 
     def _record(self, late_seconds: float, now: float) -> None:
         if now >= self._window_ends_at:
             self._longest_before, self._longest_now = self._longest_now, 0.0
-            self._window_ends_at = now + WINDOW_SECONDS
+            self._window_ends_at = now + WATCH_WINDOW_SECONDS
         self._longest_now = max(self._longest_now, late_seconds)
         self.longest_seconds = max(self.longest_seconds, late_seconds)
         self.blocked_count += late_seconds > BLOCKED_SECONDS
@@ -108,20 +107,20 @@ class IterationBudget:
         is_left: Whether this iteration has time left. The last work of an iteration may take longer than that.
     """
 
-    __slots__ = ("_clock", "_is_scheduled", "_loop", "_max_seconds", "_on_iteration", "_spent_seconds", "is_left")
+    __slots__ = ("_is_scheduled", "_loop", "_max_seconds", "_on_iteration", "_spent_seconds", "_thread_time", "is_left")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, max_seconds: float, on_iteration: Callable[[], None],
-        clock: Callable[[], float] = time.thread_time,
+        thread_time: Callable[[], float] = time.thread_time,
     ) -> None:  # fmt: skip
-        """Allow ``max_seconds`` by ``clock`` in each iteration of ``loop``.
+        """Allow ``max_seconds`` of ``thread_time`` in each iteration of ``loop``.
 
         ``on_iteration`` is called in the iteration after work or :meth:`renew`, with a full budget.
         """
         self._loop = loop
         self._max_seconds = max_seconds
         self._on_iteration = on_iteration
-        self._clock = clock
+        self._thread_time = thread_time
         self._spent_seconds = 0.0
         self._is_scheduled = False
         self.is_left = True
@@ -129,11 +128,11 @@ class IterationBudget:
     def run(self, work: Callable[[], Result]) -> Result:
         """Call ``work`` and return its result. The time that it takes counts for this iteration, even if it raises."""
         self.renew()
-        started_at = self._clock()
+        started_at = self._thread_time()
         try:
             return work()
         finally:
-            self._spent_seconds += self._clock() - started_at
+            self._spent_seconds += self._thread_time() - started_at
             self.is_left = self._spent_seconds < self._max_seconds
 
     def renew(self) -> None:
@@ -156,11 +155,11 @@ class TurnQueue:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, max_seconds: float, clock: Callable[[], float] = time.thread_time
+        self, loop: asyncio.AbstractEventLoop, max_seconds: float, thread_time: Callable[[], float] = time.thread_time
     ) -> None:
-        """Work for ``max_seconds`` by ``clock`` in each iteration of ``loop``. The last work may take longer."""
+        """Work for ``max_seconds`` of ``thread_time`` in each iteration of ``loop``. The last work may take longer."""
         self._waiting: deque[Callable[[], object]] = deque()
-        self._budget = IterationBudget(loop, max_seconds, self._run_waiting, clock)
+        self._budget = IterationBudget(loop, max_seconds, self._run_waiting, thread_time)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -187,9 +186,6 @@ NICENESS = 5
 """Niceness of the thread above that of the process, see nice(2): the event loop gets a busy processor first. With a
 higher value the thread could be interrupted while it holds Python's lock, for which the event loop waits."""
 
-CALLER_SHARE = 2
-"""One caller may hold half of the queue, so that a single flood leaves room for the others."""
-
 
 class WorkThread:
     """One thread with a bounded queue. Its work must be pure: it shares no mutable object with the event loop.
@@ -200,7 +196,10 @@ class WorkThread:
     """
 
     def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_lower_priority)
+        # Redis and the event loop go first. Only on Linux threads have priorities; a number below that of the process
+        # would need a right.
+        lower = partial(os.nice, NICENESS) if sys.platform == "linux" else None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=lower)
         self._name = name
         self._max_pending = max_pending
         self._busy_message = busy_message
@@ -218,7 +217,8 @@ class WorkThread:
         Raises `RateLimited` if half of them are of the same ``caller``, such as an address. An empty ``caller`` has no
         such limit.
         """
-        if caller and len(self._turns.get(caller, ())) >= max(1, self._max_pending // CALLER_SHARE):
+        # One caller may hold half of the queue, so that a single flood leaves room for the others.
+        if caller and len(self._turns.get(caller, ())) >= max(1, self._max_pending // 2):
             raise RateLimited(self._busy_message, limit=self._name, retry_after=1)
         if self._pending >= self._max_pending:
             raise Unavailable(self._busy_message, retry_after=2)
@@ -275,12 +275,3 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="daemon work", daemon=True).start()
     return await asyncio.wrap_future(result)
-
-
-def _lower_priority() -> None:
-    """Lower this thread's priority, so that Redis and the event loop go first.
-
-    Does nothing outside Linux, where threads have no priorities.
-    """
-    if sys.platform == "linux":
-        os.nice(NICENESS)  # a number below that of the process would need a right

@@ -16,7 +16,7 @@ from typing import Self
 
 from stream_server.errors import Unavailable
 
-MAX_WAIT_SECONDS = 20.0
+MAX_SLOT_WAIT_SECONDS = 20.0
 """Longest wait in seconds for a slot. Clients give up soon after that, and they try again anyway."""
 
 DOWN_AFTER_SECONDS = 3.0
@@ -26,16 +26,12 @@ MAX_REFUSED_AT_ONCE = 50
 """Most who are refused in one iteration of the event loop, because each refusal is an answer to a client."""
 
 
-def _has_no_more() -> bool:
-    return False
-
-
 class FairQueue:
     """Limits how many may do something at the same time. The others wait for a slot, in the order of their arrival."""
 
     def __init__(
-        self, slots: int, busy_message: str, max_wait_seconds: float = MAX_WAIT_SECONDS,
-        *, heeds_failures: bool = True, has_more: Callable[[], bool] = _has_no_more,
+        self, slots: int, busy_message: str, max_wait_seconds: float = MAX_SLOT_WAIT_SECONDS,
+        *, heeds_failures: bool = True, has_more: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
         """``busy_message`` tells a client that it has waited for longer than ``max_wait_seconds``.
 
@@ -98,10 +94,8 @@ class FairQueue:
             self._failing_since = None
         elif self._failing_since is None and self._heeds_failures:
             self._failing_since = time.monotonic()
-        if self._waiting:
-            self._let_next_begin()
-
-    def _let_next_begin(self) -> None:
+        if not self._waiting:
+            return
         if self.is_down:
             self._refuse_late()
         while self._waiting and (self._free > 0 or self._has_more()):

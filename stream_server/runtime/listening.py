@@ -75,10 +75,6 @@ class CannotListen(OSError):
     """The server cannot listen on the address. The message is a sentence for the person who started it."""
 
 
-ABSENT_ADDRESS = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""Errors of an address that this machine does not have. ``localhost`` often has an IPv6 address without IPv6."""
-
-
 class Listeners:
     """Sockets on one port, one for each address. Use them in a ``with`` block, or close them."""
 
@@ -157,7 +153,8 @@ def _bind_all(
             try:
                 each = _bind(family, (address[0], port, *address[2:]), reuse_port=reuse_port, is_alone=not has_both)
             except OSError as error:
-                if error.errno not in ABSENT_ADDRESS:
+                # A name may have an address that this machine does not have: `localhost` often has one of IPv6.
+                if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
                     raise
                 absent = error
                 continue

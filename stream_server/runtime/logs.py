@@ -15,16 +15,16 @@ from typing import Any, TextIO
 from stream_server.events.one_line import encode_json
 
 MAX_LINES_PER_WINDOW = 20
-WINDOW_SECONDS = 10.0
+THROTTLE_SECONDS = 10.0
 """Each place in the code may write so many lines in so many seconds."""
 
 MAX_PLACES = 2000
 """Number of places whose lines are counted. If there are more, the count of all begins anew."""
 
-MAX_MESSAGE_CHARS = 2000
+MAX_LOG_MESSAGE_CHARS = 2000
 """Longest message in characters; the rest is cut off."""
 
-MAX_LINE_BYTES = 16 * 1024
+MAX_LOG_LINE_BYTES = 16 * 1024
 """Longest line with its end. A traceback that makes it longer loses its beginning.
 
 Log collectors cut longer lines in parts (containerd and Docker do so after 16 KiB), which are no JSON.
@@ -52,9 +52,9 @@ class LogThrottle(logging.Filter):
     error does not hide another one that is logged at the same line.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._clock = clock
+        self._monotonic = monotonic
         self._windows: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -65,10 +65,10 @@ class LogThrottle(logging.Filter):
         origin = (record.pathname, record.lineno, *_raised_at(record))
         if len(self._windows) >= MAX_PLACES:
             self._windows.clear()
-        started, count = self._windows.get(origin, (self._clock(), 0))
-        if self._clock() - started >= WINDOW_SECONDS:
+        started, count = self._windows.get(origin, (self._monotonic(), 0))
+        if self._monotonic() - started >= THROTTLE_SECONDS:
             record.suppressed = max(0, count - MAX_LINES_PER_WINDOW)
-            started, count = self._clock(), 0
+            started, count = self._monotonic(), 0
         self._windows[origin] = (started, count + 1)
         return count < MAX_LINES_PER_WINDOW
 
@@ -102,7 +102,7 @@ class JsonLineFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             **self._process,
-            "message": redact(record.getMessage())[:MAX_MESSAGE_CHARS],
+            "message": redact(record.getMessage())[:MAX_LOG_MESSAGE_CHARS],
         }
         request_id = getattr(record, "request_id", None)
         if request_id:
@@ -110,8 +110,8 @@ class JsonLineFormatter(logging.Formatter):
         if getattr(record, "suppressed", 0):
             line["suppressed"] = record.suppressed  # type: ignore[attr-defined]  # set by LogThrottle
         if record.exc_info:
-            line["trace"] = redact(self.formatException(record.exc_info))[-MAX_LINE_BYTES:]
-            while (too_many := len(encode_json(line)) + len("\n") - MAX_LINE_BYTES) > 0:
+            line["trace"] = redact(self.formatException(record.exc_info))[-MAX_LOG_LINE_BYTES:]
+            while (too_many := len(encode_json(line)) + len("\n") - MAX_LOG_LINE_BYTES) > 0:
                 line["trace"] = line["trace"][1 + too_many // 6 :]  # a character takes at most six bytes of JSON
         return encode_json(line).decode()
 

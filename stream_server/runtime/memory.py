@@ -9,16 +9,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-GROUPS_OF_PROCESS = Path("/proc/self/cgroup")
-"""Lists the groups of the process, one hierarchy a line: ``ID:CONTROLLERS:PATH``. Version 2 names no controllers."""
 
-HIERARCHIES = Path("/sys/fs/cgroup")
-
-
-def total_memory_bytes(groups: Path = GROUPS_OF_PROCESS, hierarchies: Path = HIERARCHIES) -> int:
+def total_memory_bytes(groups: Path = Path("/proc/self/cgroup"), hierarchies: Path = Path("/sys/fs/cgroup")) -> int:
     """Return the memory that this process and its children may use together, in bytes.
 
-    The arguments are the places of the kernel's files.
+    The arguments are the places of the kernel's files. ``groups`` lists the groups of the process, one hierarchy a
+    line.
     """
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min([machine, *_group_limits(groups, hierarchies)])
@@ -26,7 +22,13 @@ def total_memory_bytes(groups: Path = GROUPS_OF_PROCESS, hierarchies: Path = HIE
 
 def _group_limits(groups: Path, hierarchies: Path) -> Iterator[int]:
     """Yield the limits in bytes. A group without one has a word there (version 2), or a huge number (version 1)."""
-    for top, name, path in _memory_groups(groups, hierarchies):
+    paths = {"": "/", "memory": "/"}
+    with suppress(OSError):
+        for line in groups.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)  # ID:CONTROLLERS:PATH. Version 2 names no controllers.
+            paths |= dict.fromkeys(controllers.split(","), path)
+    of_version_1 = hierarchies / "memory", "memory.limit_in_bytes", paths["memory"]
+    for top, name, path in ((hierarchies, "memory.max", paths[""]), of_version_1):
         group = top / path.lstrip("/")
         # A container may see its own group as the top, and the path as the machine sees it: then only the top exists.
         for folder in (group, *group.parents):
@@ -34,14 +36,3 @@ def _group_limits(groups: Path, hierarchies: Path) -> Iterator[int]:
                 yield int((folder / name).read_text())
             if folder == top:
                 break
-
-
-def _memory_groups(groups: Path, hierarchies: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield for each version the top folder, the name of the file with the limit, and the path of the group."""
-    found = {"": "/", "memory": "/"}
-    with suppress(OSError):
-        for line in groups.read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            found |= dict.fromkeys(controllers.split(","), path)
-    yield hierarchies, "memory.max", found[""]
-    yield hierarchies / "memory", "memory.limit_in_bytes", found["memory"]

@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_WAITING_BYTES = 2**20
+MAX_UNWRITTEN_BYTES = 2**20
 """Most bytes that wait for a reader. What exceeds them is dropped."""
-
-LAST_WRITES_SECONDS = 0.5
-"""Longest time in seconds for which the end of the process waits for a reader."""
 
 
 class OutputThread(io.RawIOBase):
@@ -66,7 +63,7 @@ class OutputThread(io.RawIOBase):
         """Leave ``data`` to the thread, or drop it if too much waits. Return its length in bytes either way."""
         text = bytes(data)
         with self._changed:
-            if self._waiting_bytes + len(text) > MAX_WAITING_BYTES:
+            if self._waiting_bytes + len(text) > MAX_UNWRITTEN_BYTES:
                 self.dropped += 1
             else:
                 self._waiting.append(text)
@@ -74,7 +71,7 @@ class OutputThread(io.RawIOBase):
                 self._changed.notify_all()
         return len(text)
 
-    def finish(self, seconds: float = LAST_WRITES_SECONDS) -> None:
+    def finish(self, seconds: float = 0.5) -> None:
         """Wait until all is written, for at most ``seconds``."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting, seconds)
@@ -133,18 +130,13 @@ def use_for_standard_output() -> None:
         stream = getattr(sys, name)
         if stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper):
             stream.flush()
-            output: Any = _output_to(stream.fileno())
+            # Standard output and error may be one pipe, which then has one thread.
+            same = (known for known in _outputs if os.path.sameopenfile(known.fileno(), stream.fileno()))
+            output: Any = next(same, None)
+            if output is None:
+                output = OutputThread(stream.fileno())
+                _outputs.append(output)
             setattr(sys, name, io.TextIOWrapper(output, stream.encoding, stream.errors, write_through=True))
-
-
-def _output_to(descriptor: int) -> OutputThread:
-    """Return the output to this file. Standard output and error may be one pipe, which then has one thread."""
-    for known in _outputs:
-        if os.path.sameopenfile(known.fileno(), descriptor):
-            return known
-    output = OutputThread(descriptor)
-    _outputs.append(output)
-    return output
 
 
 @atexit.register

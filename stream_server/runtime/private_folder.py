@@ -16,11 +16,6 @@ from stream_server.config.data_folder import OTHERS
 
 PREFIX = "stream-server-run-"
 
-SYSTEM_FOLDER = "/tmp"  # noqa: S108 - for paths that are too long elsewhere; the folder in it is private
-
-MAX_SOCKET_PATH_BYTES = 100
-"""Longest path of a unix socket that works on all systems (Linux 107, macOS 103)."""
-
 
 class PrivateFolder:
     """A new temporary folder, its ``path``, for unix sockets with names of at most ``name_bytes`` bytes.
@@ -33,8 +28,8 @@ class PrivateFolder:
     def __init__(self, name_bytes: int) -> None:
         parent = tempfile.gettempdir()
         length = len(os.fsencode(parent)) + len(PREFIX) + len("/12345678/") + name_bytes
-        if name_bytes and length > MAX_SOCKET_PATH_BYTES:
-            parent = SYSTEM_FOLDER
+        if name_bytes and length > 100:  # a longer path of a unix socket fails on some systems (Linux 107, macOS 103)
+            parent = "/tmp"  # noqa: S108 - the folder in it is private
         _remove_leftovers(Path(parent))
         self.path, self._lock = _make_locked(parent)
 

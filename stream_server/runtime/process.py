@@ -39,22 +39,6 @@ logger = logging.getLogger(__name__)
 
 PrintText = Callable[[str], None]
 
-GC_THRESHOLDS = (50_000, 1_000, 50)
-"""Thresholds of Python's garbage collector, because a collection pauses every stream.
-
-A collection of young objects visits up to 50,000 of them, which takes a few milliseconds. Those of older objects are
-rare, because streams leave no cycles: fifty million objects must be made and kept since the last one.
-"""
-
-THREAD_SWITCH_SECONDS = 0.0001
-"""Seconds that another thread of Python code keeps the event loop waiting at most, each time that the loop wakes up."""
-
-WORKER_STOP_MARGIN_SECONDS = 0.6
-"""Seconds that a worker may take to stop, besides its goodbyes, before the supervisor kills it.
-
-With the default 4 s for goodbyes and a moment for Redis, everything ends within 5 s even if a worker is frozen.
-"""
-
 
 class StopRequest:
     """Handles SIGTERM and SIGINT: the first signal cancels a server that is starting, or asks a running one to stop.
@@ -117,10 +101,15 @@ def run_server(
         print_text: Prints text for the person at the terminal, first the address of the server.
         worker: The options from the supervisor if this process is one of several workers, else None.
     """
-    logs.configure(config.log_level, sys.stderr, _worker_number(config, worker))
+    number = worker.slot if worker is not None else 1 if config.workers == 1 else None  # None is a supervisor
+    logs.configure(config.log_level, sys.stderr, number)
     connections.raise_open_files_limit()
-    gc.set_threshold(*GC_THRESHOLDS)
-    sys.setswitchinterval(THREAD_SWITCH_SECONDS)
+    # A collection of garbage pauses every stream. One of young objects visits up to 50,000 of them, which takes a few
+    # milliseconds. Those of older objects are rare, because streams leave no cycles: fifty million objects must be made
+    # and kept since the last one.
+    gc.set_threshold(50_000, 1_000, 50)
+    # Another thread of Python code keeps the event loop waiting for so long at most, each time that the loop wakes up.
+    sys.setswitchinterval(0.0001)
     if worker is not None:
         run = _run_worker(config, flags, worker)
     else:
@@ -128,13 +117,6 @@ def run_server(
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_ignore_signals_after(run))
     return 0  # a signal cancelled the start, see StopRequest
-
-
-def _worker_number(config: Config, worker: WorkerOptions | None) -> int | None:
-    """Return the number of this worker for its log lines: 1 for the only process, None for a supervisor."""
-    if worker is not None:
-        return worker.slot
-    return 1 if config.workers == 1 else None
 
 
 async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
@@ -150,10 +132,6 @@ async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
             signal.signal(number, signal.SIG_IGN)
 
 
-DATA_ARE_TEMPORARY = "The data are deleted when the server stops. To keep them, start it with --data-dir ./data"
-DATA_ARE_DELETED = "The data of this server are deleted. To keep them, start it with --data-dir ./data"
-
-
 async def _run_first_process(
     config: Config, flags: Mapping[str, Any], *, with_demo: bool, print_text: PrintText
 ) -> int:
@@ -167,7 +145,10 @@ async def _run_first_process(
     installed_registry()
     tracing.check_settings(config)
     several = config.workers > 1
-    listeners = _reserve_or_listen(config, several=several)
+    listeners = (
+        listening.reserve_port(config.host, config.port) if several
+        else listening.listen_alone(config.host, config.port, _keepalive(config))
+    )  # fmt: skip
     async with _checked_redis(config, print_text) as embedded:
         secret = signing_keys.signing_secret(config)
         made_secret = "" if config.jwt_secret or config.data_dir else secret
@@ -193,12 +174,6 @@ async def _run_first_process(
                 return await _wait_until_stopped(stop_request, *services, _wait_redis_exit(embedded), announce())
 
 
-def _reserve_or_listen(config: Config, *, several: bool) -> Listeners:
-    if several:
-        return listening.reserve_port(config.host, config.port)
-    return listening.listen_alone(config.host, config.port, _keepalive(config))
-
-
 def _keepalive(config: Config) -> TcpKeepalive:
     """Return when the kernel probes silent clients (TCP keep-alive), by the settings for heartbeats and writes."""
     return TcpKeepalive.of_timeouts(config.heartbeat_seconds, config.write_timeout_seconds)
@@ -218,7 +193,9 @@ async def _run_supervisor(
         SERVE,
         worker_environment(config, flags),
         config.workers,
-        stop_seconds=config.shutdown_seconds + WORKER_STOP_MARGIN_SECONDS,
+        # With the default 4 s for goodbyes, this margin and a moment for Redis, everything ends within 5 s even if a
+        # worker is frozen.
+        stop_seconds=config.shutdown_seconds + 0.6,
         report=logger.warning,
         listeners=() if listening.WORKERS_BIND_SOCKETS else reserved.sockets,
         slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(private.path)),
@@ -267,7 +244,7 @@ async def _checked_redis(config: Config, print_text: PrintText) -> AsyncIterator
         await embedded.stop()
         if folder is None and embedded.redis_pid:
             with suppress(OSError):  # the terminal may be gone
-                print_text(DATA_ARE_DELETED)
+                print_text("The data of this server are deleted. To keep them, start it with --data-dir ./data")
 
 
 async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOptions) -> int:
@@ -321,9 +298,9 @@ async def _announce_address(config: Config, *, is_temporary: bool, with_demo: bo
     address = run_file.server_url(config)
     await _wait_until_accepting(config.host, config.port)
     # One write: a terminal that is closed between two writes would end the server with an error.
-    fate = f"\n{DATA_ARE_TEMPORARY}" if is_temporary else ""
+    deleted = "\nThe data are deleted when the server stops. To keep them, start it with --data-dir ./data"
     filters = f"filters: {installed_registry().summary()}; documentation: {address}/docs"
-    print_text(f"stream-server listening on {address}\n{filters}{fate}")
+    print_text(f"stream-server listening on {address}\n{filters}{deleted if is_temporary else ''}")
     if with_demo:
         await walkthrough.run_demo(config, address, print_text)
     await asyncio.Event().wait()

@@ -19,9 +19,6 @@ VERSION_FILE = "redis.version"
 LOCK_FILE = "redis.lock"
 LOG_FILE = "redis.log"
 
-EMPTY_BASE_BYTES = 200
-"""Greatest size of the first part of a Redis without data."""
-
 
 def start_fault(folder: Path, engine: Engine) -> str:
     """Return why this program must not start on ``folder``, with the way out. Empty if it may.
@@ -111,4 +108,4 @@ def recorded_engine(folder: Path) -> Engine | None:
 
 
 def _is_empty(part: Path) -> bool:
-    return part.stat().st_size <= (EMPTY_BASE_BYTES if ".base." in part.name else 0)
+    return part.stat().st_size <= (200 if ".base." in part.name else 0)  # the first part is never shorter

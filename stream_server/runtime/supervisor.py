@@ -20,21 +20,8 @@ from typing import Any
 
 from stream_server.runtime.watchdog import Watchdog
 
-BEAT_INTERVAL_SECONDS = 1.0
 FROZEN_TIMEOUT_SECONDS = 30.0
 """Seconds after which a worker whose event loop stands still ends itself, in case no supervisor is left to kill it."""
-
-START_TIMEOUT_SECONDS = 30.0
-"""Seconds that a worker has to send its first heartbeat. Before that it imports its code and connects to Redis."""
-
-MAX_RESTART_DELAY_SECONDS = 5.0
-"""Longest delay in seconds before the supervisor restarts a worker. The first delay is 0.1 s; then it doubles."""
-
-STABLE_AFTER_BEATS = 10
-"""Number of heartbeats after which earlier failures of the worker's predecessors no longer count."""
-
-MAX_START_FAILURES = 3
-"""Number of failures in a row after which the supervisor gives up, if no worker has ever sent a heartbeat."""
 
 
 class WorkerProcess:
@@ -164,11 +151,11 @@ class Supervisor:
             finally:
                 await self._stop_worker(worker)
             code = worker.process.returncode
-            failures = 1 if worker.beats >= STABLE_AFTER_BEATS else failures + 1
-            if failures >= MAX_START_FAILURES and not self._served_slots:
+            failures = 1 if worker.beats >= 10 else failures + 1  # those before a stable worker do not count
+            if failures >= 3 and not self._served_slots:
                 self._report(f"{worker} ended with code {code}; no worker could start: giving up")
                 return code if code is not None and code > 0 else 1
-            delay = min(0.1 * 2 ** (failures - 1), MAX_RESTART_DELAY_SECONDS)
+            delay = min(0.1 * 2 ** (failures - 1), 5.0)
             self._report(f"{worker} ended with code {code}; restarting it in {delay:g} s")
             await asyncio.sleep(delay)
 
@@ -201,7 +188,8 @@ class Supervisor:
         while not await worker.wait_ended(tick):
             silence = 0.0 if worker.beats > seen_beats else silence + tick
             seen_beats = worker.beats
-            limit = self._beat_seconds if seen_beats else max(START_TIMEOUT_SECONDS, self._beat_seconds)
+            # Before the first heartbeat a worker imports its code and connects to Redis.
+            limit = self._beat_seconds if seen_beats else max(30.0, self._beat_seconds)
             if silence >= limit:
                 self._report(f"{worker} sent no heartbeat for {limit:g} s: killing it")
                 worker.signal(signal.SIGKILL)
@@ -271,7 +259,7 @@ class WorkerHeartbeat:
                 with suppress(OSError):  # the buffer is full (a stopped supervisor), or the reader sees the end
                     self._channel.send(b".")
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._orphaned.wait(), BEAT_INTERVAL_SECONDS)
+                    await asyncio.wait_for(self._orphaned.wait(), 1.0)
         except asyncio.CancelledError:
             watchdog.stop()
             raise

@@ -22,10 +22,6 @@ WAITS = 30
 """Number of waits in a row without a sign of life after which the process ends."""
 
 
-SHOWN_CALLS = 8
-"""Number of innermost calls that the log shows."""
-
-
 class Watchdog:
     """Ends this process with exit code 1 if nobody calls :meth:`renew` for ``seconds`` in which the process runs.
 
@@ -55,7 +51,7 @@ class Watchdog:
             self._silent_waits += 1
             if self._silent_waits > WAITS:
                 frame = sys._current_frames().get(self._watched)  # noqa: SLF001 - documented, in spite of its name
-                stack = "".join(traceback.format_stack(frame)[-SHOWN_CALLS:])
+                stack = "".join(traceback.format_stack(frame)[-8:])  # the innermost calls
                 logger.error("the event loop stands still for %g s, so the process ends, at\n%s", self._seconds, stack)
                 output_thread.finish()
                 os._exit(1)

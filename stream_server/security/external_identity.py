@@ -19,15 +19,9 @@ SCOPES = ("read", "write", "stream", "firehose", "ingest", "admin")
 MAX_SUBJECT_CHARS = 255
 """Longest id of a user at the issuer, in characters (OpenID Connect Core §2)."""
 
-OAUTH_SCOPE_CLAIM = "scope"
-"""The claim whose text is a list of scopes with blanks between them (RFC 8693 §4.2)."""
-
 MAX_LOGIN_CHARS = 20
 MAX_NAME_CHARS = 50
-LOGIN_ATTEMPTS = 30
-"""Number of logins that are tried if other users have the first ones. Then the login is made of the user's id."""
 
-_NOT_IN_LOGINS = re.compile(r"[^A-Za-z0-9_]+")
 DEFAULT_CLAIMS = {"login": "preferred_username", "name": "name", "email": "email", "scopes": ""}
 """The claims that the setting ``claims`` does not name. No claim has scopes by default."""
 
@@ -82,7 +76,9 @@ class ExternalIdentity:
             match = _RULE.fullmatch(text)
             if match is None:
                 raise InvalidSetting("--scope-rules must be `scope scope; claim=value:scope; claim=value:scope`")
-            scopes = _parse_scopes(match[3])
+            scopes = frozenset(match[3].replace(",", " ").split())
+            if unknown := scopes.difference(SCOPES):
+                raise InvalidSetting(f"--scope-rules names unknown scopes: {' '.join(sorted(unknown))}")
             if match[1] is None:
                 everybody |= scopes
             else:
@@ -97,7 +93,7 @@ class ExternalIdentity:
             found.update(_texts(_find(claims, scopes_claim)))
         for rule in self._rules:
             value = _find(claims, rule.claim)
-            is_scope_claim = rule.claim in {OAUTH_SCOPE_CLAIM, scopes_claim}
+            is_scope_claim = rule.claim in {"scope", scopes_claim}  # `scope` is a list of scopes (RFC 8693 §4.2)
             if rule.value in (_texts(value) if is_scope_claim else _values(value)):
                 found |= rule.scopes
         return frozenset(found.intersection(SCOPES))
@@ -105,8 +101,10 @@ class ExternalIdentity:
     def profile(self, subject: str, claims: Mapping[str, Any]) -> Profile:
         """Return login, name and e-mail address for a user who is seen for the first time."""
         wanted = self._text(claims, "login").partition("@")[0]
-        base = _NOT_IN_LOGINS.sub("_", wanted).strip("_")[:MAX_LOGIN_CHARS] or f"u{_short_digest(subject)}"
-        more = (f"{base[: MAX_LOGIN_CHARS - len(str(nth))]}{nth}" for nth in range(2, LOGIN_ATTEMPTS + 1))
+        digest = hashlib.sha256(subject.encode()).hexdigest()[:8]
+        base = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).strip("_")[:MAX_LOGIN_CHARS] or f"u{digest}"
+        # Thirty logins are tried if other users have the first ones. Then the login is made of the user's id.
+        more = (f"{base[: MAX_LOGIN_CHARS - len(str(nth))]}{nth}" for nth in range(2, 31))
         name = "".join(filter(str.isprintable, self._text(claims, "name"))).strip()[:MAX_NAME_CHARS]
         is_verified = _find(claims, "email_verified") in (True, "true")
         email = self._text(claims, "email") if is_verified else ""
@@ -123,23 +121,12 @@ def token_id_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
-def _short_digest(subject: str) -> str:
-    return hashlib.sha256(subject.encode()).hexdigest()[:8]
-
-
 def _parse_claims(text: str) -> dict[str, str]:
     """Return the claim by member of `DEFAULT_CLAIMS`, of a text such as ``login=nickname scopes=permissions``."""
     pairs = [word.partition("=") for word in text.split()]
     if any(member not in DEFAULT_CLAIMS or not claim for member, _, claim in pairs):
         raise InvalidSetting("--claims must be `login=claim name=claim email=claim scopes=claim`, or some of these")
     return DEFAULT_CLAIMS | {member: claim for member, _, claim in pairs}
-
-
-def _parse_scopes(text: str) -> frozenset[str]:
-    scopes = frozenset(text.replace(",", " ").split())
-    if unknown := scopes.difference(SCOPES):
-        raise InvalidSetting(f"--scope-rules names unknown scopes: {' '.join(sorted(unknown))}")
-    return scopes
 
 
 def _find(claims: Mapping[str, Any], path: str) -> object:

@@ -27,12 +27,10 @@ MIN_REFRESH_SECONDS = 30.0
 REFRESH_SECONDS = 300.0
 """Age in seconds of the keys at which the next token makes the server fetch them again, without waiting for them."""
 
-MAX_AGE_SECONDS = 3600.0
+MAX_KEY_AGE_SECONDS = 3600.0
 """Age in seconds of the keys from which they are not used: the issuer may have withdrawn one of them."""
 
-FETCH_TIMEOUT_SECONDS = 5.0
 MAX_KEY_SET_BYTES = 2**20
-"""Bounds of one fetch, from connecting to the last byte."""
 
 
 class KeySetUnusable(Exception):
@@ -45,15 +43,15 @@ class RemoteKeySet:
     Create it in a running event loop, and close it. Raises InvalidSetting if the environment has a proxy that is none.
     """
 
-    def __init__(self, url: str, authority: TokenAuthority, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, url: str, authority: TokenAuthority, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._url = url
         self._authority = authority
-        self._clock = clock
+        self._monotonic = monotonic
         self._refreshed_at: float | None = None
         self._fetched_at: float | None = None
         self._refresh_task: asyncio.Task[None] | None = None
         self._refresh_lock = asyncio.Lock()
-        timeout = aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=5.0)  # of one fetch, from connecting to the last byte
         try:
             self._session = aiohttp.ClientSession(timeout=timeout, proxy=proxy_for(url))
         except InvalidAddress as error:
@@ -68,7 +66,7 @@ class RemoteKeySet:
 
     def lacks_key_for(self, token: str) -> bool:
         """Return whether the authority lacks the key of ``token``. It forgets keys that are too old."""
-        if self._age_seconds > MAX_AGE_SECONDS:
+        if self._age_seconds > MAX_KEY_AGE_SECONDS:
             self._authority.forget_keys()
         return not self._authority.has_key_for(token)
 
@@ -87,11 +85,11 @@ class RemoteKeySet:
 
     @property
     def _age_seconds(self) -> float:
-        return 0.0 if self._fetched_at is None else self._clock() - self._fetched_at
+        return 0.0 if self._fetched_at is None else self._monotonic() - self._fetched_at
 
     @property
     def _may_fetch(self) -> bool:
-        return self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
+        return self._refreshed_at is None or self._monotonic() - self._refreshed_at >= MIN_REFRESH_SECONDS
 
     async def _refresh_alone(self) -> None:
         async with self._refresh_lock:
@@ -100,10 +98,10 @@ class RemoteKeySet:
 
     async def _refresh(self) -> None:
         """Fetch the key set and give it to the authority. If the fetch fails, log the failure and keep the old keys."""
-        self._refreshed_at = self._clock()
+        self._refreshed_at = self._monotonic()
         try:
             if self._authority.replace_keys(await self._fetch()):
-                self._fetched_at = self._clock()
+                self._fetched_at = self._monotonic()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeySetUnusable) as error:
             logger.warning("key set refresh failed, keeping the current keys: %s", type(error).__name__)
 

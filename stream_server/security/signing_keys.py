@@ -108,7 +108,11 @@ def load_keys(config: Config, secret: str) -> tuple[Any, Any]:
     if bool(config.jwt_key_file) == bool(config.jwt_jwks_url):
         raise InvalidSetting(f"{algorithm} needs one of --jwt-key-file and --jwt-jwks-url")
     if config.jwt_jwks_url:
-        _check_key_set_url(config.jwt_jwks_url)
+        parts = urlsplit(config.jwt_jwks_url)
+        is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+        if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
+            # On the way here, others could replace the keys.
+            raise InvalidSetting("--jwt-jwks-url must begin with https:// (http:// only for this machine)")
     return _load_pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
 
 
@@ -123,14 +127,6 @@ def load_previous_key(config: Config) -> tuple[bytes | None, float]:
     except ValueError:
         raise InvalidSetting("--jwt-previous-until must be a date or time of ISO 8601, such as 2026-12-31") from None
     return _hmac_key(config.jwt_previous_secret), (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
-
-
-def _check_key_set_url(url: str) -> None:
-    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: others could replace the keys."""
-    parts = urlsplit(url)
-    is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
-    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
-        raise InvalidSetting("--jwt-jwks-url must begin with https:// (http:// only for this machine)")
 
 
 def _hmac_key(text: str) -> bytes:
@@ -149,7 +145,11 @@ def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
     A file may have other blocks around the key, such as a certificate beside its private key. Raises
     :class:`InvalidSetting` for a certificate alone: its end and its issuer would be checked by nobody.
     """
-    blocks = _read_pem_blocks(file)
+    try:
+        lines = map(bytes.strip, Path(file).read_bytes().splitlines())  # with blanks at their ends (RFC 7468)
+    except OSError as error:
+        raise InvalidSetting(f"--jwt-key-file cannot be read ({type(error).__name__})") from None
+    blocks = {label: block for block, label in _PEM_BLOCK.findall(b"\n".join(lines))}
     private_label = next((label for label in blocks if label.endswith(b"PRIVATE KEY")), None)
     if private_label is None and b"CERTIFICATE" in blocks:
         advice = "`openssl x509 -pubkey -noout -in CERTIFICATE` prints its public key"
@@ -166,18 +166,6 @@ def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
     if not isinstance(private, KEY_TYPES[algorithm][0]):
         raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
     return private, _check_public_key(private.public_key(), algorithm)
-
-
-def _read_pem_blocks(file: str) -> dict[bytes, bytes]:
-    """Return the blocks of a PEM file (RFC 7468) by their labels, such as ``PUBLIC KEY``, without blanks at line ends.
-
-    Raises :class:`InvalidSetting` if the file cannot be read.
-    """
-    try:
-        lines = map(bytes.strip, Path(file).read_bytes().splitlines())
-    except OSError as error:
-        raise InvalidSetting(f"--jwt-key-file cannot be read ({type(error).__name__})") from None
-    return {label: block for block, label in _PEM_BLOCK.findall(b"\n".join(lines))}
 
 
 def _check_public_key(key: Any, algorithm: str) -> Any:

@@ -89,29 +89,10 @@ MAX_TOKEN_BYTES = 8192
 MAX_CANDIDATES = 16
 """Most keys of a key set that are tried on a token. A signature of RSA takes 30 µs to verify."""
 
-MAX_REMEMBERED = 10_000
+MAX_REMEMBERED_TOKENS = 10_000
 """Number of tokens whose claims are remembered, about 6 MB. The one that was unused for longest is forgotten first."""
 
-MAX_SESSION_ID_CHARS = 64
-"""Longest id of a session in a token, in characters."""
-
-MAX_TIME_SECONDS = 253_402_300_800
-"""Unix time from which the server refuses ``exp``, because Python's dates end there (the year 10000)."""
-
-TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
-"""Accepted values of ``typ`` in lower case (RFC 9068 for the last two). It may be absent (RFC 7519 §5.1)."""
-
-EXTERNAL_TOKENS = (
-    "with --external-subjects another issuer makes all tokens: let its token name the scopes in the claim of "
-    "--claims 'scopes=CLAIM', or give them to one of its users by a rule, such as "
-    "--scope-rules 'sub=ID AT THE ISSUER:ingest'"
-)
-CANNOT_SIGN = (
-    "a public key or a key set cannot sign tokens: name the file with the private key (--jwt-key-file), or let its "
-    "owner sign these claims with {algorithm}: {claims}"
-)
-
-_USER_ID = re.compile(r"[0-9]{1,20}")
+USER_ID = re.compile(r"[0-9]{1,20}")
 
 _shared_scopes: Callable[[tuple[str, ...]], frozenset[str]] = lru_cache(256)(frozenset)
 """Returns the scopes as a set. Users have few different ones, so equal ones share a set."""
@@ -201,7 +182,11 @@ class TokenAuthority:
         the private key would sign. Raises :class:`InvalidSetting` for a longer life than `MAX_TOKEN_SECONDS`.
         """
         if self._external is not None:
-            raise InvalidSetting(EXTERNAL_TOKENS)
+            raise InvalidSetting(
+                "with --external-subjects another issuer makes all tokens: let its token name the scopes in the claim "
+                "of --claims 'scopes=CLAIM', or give them to one of its users by a rule, such as "
+                "--scope-rules 'sub=ID AT THE ISSUER:ingest'"
+            )
         if ttl_seconds > MAX_TOKEN_SECONDS:
             raise InvalidSetting(f"a token may live {MAX_TOKEN_SECONDS} s at most")
         issued = int(now)
@@ -212,7 +197,10 @@ class TokenAuthority:
         } | ({"srv_session": session} if session else {})  # fmt: skip
         encoded = msgspec.json.encode(payload)
         if self._private is None:
-            raise InvalidSetting(CANNOT_SIGN.format(algorithm=self.algorithm, claims=encoded.decode()))
+            raise InvalidSetting(
+                "a public key or a key set cannot sign tokens: name the file with the private key (--jwt-key-file), "
+                f"or let its owner sign these claims with {self.algorithm}: {encoded.decode()}"
+            )
         return self._jws.encode(encoded, self._private, self.algorithm), claims
 
     def verify(self, token: str, now: float) -> Claims:
@@ -227,31 +215,32 @@ class TokenAuthority:
             body, valid_until = self._verify_signature(token, now)
             claims = self._read_claims(token, body, now)
             known = claims, now, min(valid_until, claims.exp)
-            if len(self._verified) >= MAX_REMEMBERED:
+            if len(self._verified) >= MAX_REMEMBERED_TOKENS:
                 del self._verified[next(iter(self._verified))]
         self._verified[digest] = known  # behind all that were not used since
         return known[0]
 
     def _read_claims(self, token: str, body: bytes, now: float) -> Claims:
-        """Return the claims in the payload of a token with a valid signature. Raises Unauthorized for wrong ones."""
-        if self._external is not None:
-            return self._read_external_claims(token, body, now, self._external)
-        payload = self._decode_claims(body)
+        """Return the claims in the payload of a token with a valid signature. Raises Unauthorized for wrong ones.
+
+        The token of another issuer may lack ``jti`` and ``scope``, which come from elsewhere.
+        """
+        external, members = self._external, dict[str, Any]()
+        try:
+            if external is None:
+                payload = _decode_payload(body)
+            else:
+                members = msgspec.json.decode(body, type=dict[str, Any])
+                payload = msgspec.convert({"jti": token_id_of(token), **members, "scope": ""}, _Payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            names = "iss, sub, aud, iat, exp, jti and scope" if external is None else "iss, sub, aud, iat and exp"
+            raise Unauthorized(f"the token must carry {names}, each of its type (RFC 7519)") from None
         self._check_claims(payload, now)
+        if external is not None:
+            profile, scopes = external.profile(payload.sub, members), external.scopes(members)
+            return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, profile=profile)
         scopes = _shared_scopes(tuple(payload.scope.split()))
         return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, payload.srv_session)
-
-    def _read_external_claims(self, token: str, body: bytes, now: float, external: ExternalIdentity) -> Claims:
-        """Return the claims of another issuer's token. It may lack ``jti`` and ``scope``, which come from elsewhere."""
-        try:
-            members = msgspec.json.decode(body, type=dict[str, Any])
-            payload = msgspec.convert({"jti": token_id_of(token), **members, "scope": ""}, _Payload)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise Unauthorized("the token must carry iss, sub, aud, iat and exp, each of its type (RFC 7519)") from None
-        self._check_claims(payload, now)
-        profile = external.profile(payload.sub, members)
-        scopes = external.scopes(members)
-        return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, profile=profile)
 
     def has_key_for(self, token: str) -> bool:
         """Return whether the authority has the key that the token names. If not, fetching the key set may help."""
@@ -293,7 +282,8 @@ class TokenAuthority:
             if known_body is not None:
                 return known_body, math.inf
         header = self._read_header(token)
-        if str(header.get("typ", "jwt")).lower() not in TOKEN_TYPES:
+        # It may be absent (RFC 7519 §5.1). The types with `at` are those of RFC 9068.
+        if str(header.get("typ", "jwt")).lower() not in {"jwt", "at+jwt", "application/at+jwt"}:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt, or absent")
         if "crit" in header:
             raise Unauthorized("the token's `crit` names extensions that this server does not support")
@@ -306,18 +296,6 @@ class TokenAuthority:
         if body is None:
             raise Unauthorized("the token's signature is not valid")
         return body, valid_until
-
-    def _decode_claims(self, body: bytes) -> _Payload:
-        try:
-            return _decode_payload(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            names = "iss, sub, aud, iat, exp, jti and scope"
-            raise Unauthorized(f"the token must carry {names}, each of its type (RFC 7519)") from None
-
-    def _is_subject(self, sub: str) -> bool:
-        if self._external is None:
-            return _USER_ID.fullmatch(sub) is not None
-        return 0 < len(sub) <= MAX_SUBJECT_CHARS and sub.isprintable()
 
     def _decode_with(self, token: str, key: Any) -> bytes | None:
         """Return the token's payload if ``key`` verifies its signature, otherwise None."""
@@ -361,15 +339,20 @@ class TokenAuthority:
     def _check_claims(self, payload: _Payload, now: float) -> None:
         """Raise :class:`Unauthorized` if a claim is wrong at ``now`` (Unix time)."""
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
+        is_subject = (
+            USER_ID.fullmatch(payload.sub) is not None if self._external is None
+            else 0 < len(payload.sub) <= MAX_SUBJECT_CHARS and payload.sub.isprintable()
+        )  # fmt: skip
         faults = {
             "iss": payload.iss != self._issuer,
             "aud": self._audience not in audiences,
-            "sub": not self._is_subject(payload.sub),
+            "sub": not is_subject,
             "jti": not 0 < len(payload.jti) <= 128,
             "iat": payload.iat > now + LEEWAY_SECONDS,
             "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,
-            "exp": payload.exp >= MAX_TIME_SECONDS or payload.exp - payload.iat > MAX_TOKEN_SECONDS,
-            "srv_session": len(payload.srv_session) > MAX_SESSION_ID_CHARS,
+            # Python's dates end before the year 10000.
+            "exp": payload.exp >= 253_402_300_800 or payload.exp - payload.iat > MAX_TOKEN_SECONDS,
+            "srv_session": len(payload.srv_session) > 64,
         }
         for claim, wrong in faults.items():
             if wrong:

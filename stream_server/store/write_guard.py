@@ -123,16 +123,16 @@ class WriteGuard:
     def __init__(
         self, redis_state: RedisStateReader, write_replicas: int,
         compare_clocks: Callable[[float, float, float], object],
-        clock: Callable[[], float] = time.time,
+        unix_time: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         """Guard a Redis of which ``write_replicas`` must confirm each write.
 
-        ``compare_clocks`` gets Redis' time, and the times before and after by ``clock``: `ClockCheck.compare`.
+        ``compare_clocks`` gets Redis' time, and the times before and after by ``unix_time``: `ClockCheck.compare`.
         """
         self.state = RedisState(replicas=write_replicas)
         self.is_nearly_full = self.is_refusing = False
         self.fault = ""
-        self._clock, self._compare_clocks = clock, compare_clocks
+        self._unix_time, self._compare_clocks = unix_time, compare_clocks
         self._redis_state = redis_state
         self._write_replicas = write_replicas
         self._faulty_checks = 0
@@ -151,9 +151,9 @@ class WriteGuard:
 
     async def check(self) -> None:
         """Look at Redis, and log if writes are refused or accepted from now on. Raises `ApiError` without an answer."""
-        started = self._clock()
+        started = self._unix_time()
         self.state = await self._redis_state.read()
-        self._compare_clocks(self.state.at, started, self._clock())
+        self._compare_clocks(self.state.at, started, self._unix_time())
         share, was_full = self.state.used_share, self.is_nearly_full
         self.is_nearly_full = share >= (0.85 if was_full else ALARM_SHARE)  # so that it does not change to and fro
         if self.is_nearly_full != was_full:

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from stream_server.client import Client, Malformed, RequestRefused, Unreachable
-from stream_server.client.bounds import MAX_MESSAGE_BYTES, MAX_SERVER_DELAY_SECONDS
+from stream_server.client.bounds import MAX_RECEIVED_BYTES, MAX_SERVER_DELAY_SECONDS
 from stream_server.client.connection import Framing
 from tests.program import ROOT
 from tests.stream_server.client.scripted_server import RecordedBackoff, message, sse
@@ -69,7 +69,7 @@ def expanding(chunks: Iterable[bytes], coding: str) -> bytes:
 
 def long_json() -> Iterable[bytes]:
     yield b'{"id": "'
-    for _ in range(2 * MAX_MESSAGE_BYTES // 2**20):
+    for _ in range(2 * MAX_RECEIVED_BYTES // 2**20):
         yield b"x" * 2**20
     yield b'"}'
 
@@ -83,7 +83,7 @@ async def test_an_answer_that_expands_to_much_is_malformed(coding: str) -> None:
         return web.Response(body=body, headers={"Content-Encoding": coding, "Content-Type": "application/json"})
 
     async with hostile(handle) as client:
-        with pytest.raises(Malformed, match=f"more than {MAX_MESSAGE_BYTES} bytes"):
+        with pytest.raises(Malformed, match=f"more than {MAX_RECEIVED_BYTES} bytes"):
             await client.request("GET", "/v1/anything")
 
 
@@ -212,7 +212,7 @@ def test_both_clients_have_the_same_bounds() -> None:
     """The documentation of both says them."""
     source = (ROOT / "stream_server" / "console" / "client.js").read_text()
     expected: dict[str, Any] = {
-        "MAX_MESSAGE_BYTES": MAX_MESSAGE_BYTES, "MAX_SERVER_DELAY_SECONDS": MAX_SERVER_DELAY_SECONDS,
+        "MAX_RECEIVED_BYTES": MAX_RECEIVED_BYTES, "MAX_SERVER_DELAY_SECONDS": MAX_SERVER_DELAY_SECONDS,
     }  # fmt: skip
     for name, value in expected.items():
         found = re.search(rf"^const {name} = ([\d *]+);", source, re.MULTILINE)
@@ -224,5 +224,5 @@ def test_both_clients_have_the_same_bounds() -> None:
         assert product == value
     for page in (ROOT / "docs" / "guide" / "client.md", ROOT / "clients" / "javascript" / "README.md"):
         text = page.read_text()
-        assert f"{MAX_MESSAGE_BYTES // 2**20} MiB" in text, page
+        assert f"{MAX_RECEIVED_BYTES // 2**20} MiB" in text, page
         assert f"{MAX_SERVER_DELAY_SECONDS:,} seconds" in text, page

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.runtime.logs import MAX_LINE_BYTES, MAX_LINES_PER_WINDOW, WINDOW_SECONDS, JsonLineFormatter
-from stream_server.runtime.output_thread import MAX_WAITING_BYTES
+from stream_server.runtime.logs import MAX_LINES_PER_WINDOW, MAX_LOG_LINE_BYTES, THROTTLE_SECONDS, JsonLineFormatter
+from stream_server.runtime.output_thread import MAX_UNWRITTEN_BYTES
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import ROOT, Server
 from tests.waiting import eventually
@@ -59,9 +59,9 @@ def test_the_page_has_the_members_and_numbers_of_a_line() -> None:
     assert set(json.loads(JsonLineFormatter(1).format(record))) == MEMBERS
     assert set(json.loads(re.findall(r"```json\n(.*?)\n```", PAGE)[0])) <= MEMBERS
     text = " ".join(PAGE.split())
-    assert f"at most {MAX_LINE_BYTES // 1024} KiB" in text
-    assert f"at most {MAX_LINES_PER_WINDOW} lines in {WINDOW_SECONDS:g} seconds" in text
-    assert f"keeps {MAX_WAITING_BYTES // 2**20} MiB of lines" in text
+    assert f"at most {MAX_LOG_LINE_BYTES // 1024} KiB" in text
+    assert f"at most {MAX_LINES_PER_WINDOW} lines in {THROTTLE_SECONDS:g} seconds" in text
+    assert f"keeps {MAX_UNWRITTEN_BYTES // 2**20} MiB of lines" in text
 
 
 async def test_requests_are_not_logged(tmp_path: Path) -> None:

@@ -43,13 +43,13 @@ class Waiter(NamedTuple):
 class CatchUpScheduler:
     """Lets catching-up clients read, for a few ms per event loop iteration, mostly those nearest to the head."""
 
-    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+    def __init__(self, thread_time: Callable[[], float] = time.thread_time) -> None:
         self._loop = asyncio.get_running_loop()
         self._by_distance: list[tuple[int, int, Waiter]] = []
         self._by_arrival: deque[Waiter] = deque()
         self._sequence = count()
         self._turns = count()
-        self._budget = IterationBudget(self._loop, MAX_ITERATION_SECONDS, self._read_waiting, clock)
+        self._budget = IterationBudget(self._loop, MAX_ITERATION_SECONDS, self._read_waiting, thread_time)
 
     @property
     def is_free(self) -> bool:

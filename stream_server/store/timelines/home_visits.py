@@ -43,11 +43,11 @@ SLACK_SECONDS = RECORD_SECONDS + REMEMBERED_SECONDS
 class HomeVisits:
     """Records who reads the home timeline, and completes timelines that were not kept.
 
-    ``clock`` returns seconds that never go back.
+    ``monotonic`` returns seconds that never go back.
     """
 
     def __init__(self, redis: RedisClient, scripts: Scripts, runner: JobRunner) -> None:
-        self.clock = time.monotonic
+        self.monotonic = time.monotonic
         self._redis = redis
         self._scripts = scripts
         self._runner = runner
@@ -57,8 +57,8 @@ class HomeVisits:
 
     async def check_needed(self) -> None:
         """Ask Redis whether visits must be recorded, unless the last answer was yes or is less than ten minutes old."""
-        if not self._needed and self.clock() - self._needed_checked_at >= REMEMBERED_SECONDS:
-            checked_at = self.clock()
+        if not self._needed and self.monotonic() - self._needed_checked_at >= REMEMBERED_SECONDS:
+            checked_at = self.monotonic()
             ((since,),) = await self._redis.execute(("HMGET", keys.META, "asleep"))
             self._needed, self._needed_checked_at = since is not None, checked_at
 
@@ -68,9 +68,9 @@ class HomeVisits:
         Raises `Unavailable` if it is not complete before the time of the request is over. Job workers complete it then.
         """
         await self.check_needed()
-        if not self._needed or self.clock() - self._seen.get(uid, -math.inf) < REMEMBERED_SECONDS:
+        if not self._needed or self.monotonic() - self._seen.get(uid, -math.inf) < REMEMBERED_SECONDS:
             return
-        deadline = self.clock() + self._redis.remaining_seconds
+        deadline = self.monotonic() + self._redis.remaining_seconds
         while True:
             fences: list[bytes] = await self._scripts.call("home_visit", keys.META, uid, round(RECORD_SECONDS * 1000))
             if not fences:
@@ -79,11 +79,11 @@ class HomeVisits:
                 job, outcome = ClaimedJob(f"refill-home-{uid}", fences[0].decode()), PassOutcome.MORE
                 while not outcome.is_final:
                     outcome = await self._runner.run_pass(job)
-            elif self.clock() + POLL_SECONDS >= deadline:
+            elif self.monotonic() + POLL_SECONDS >= deadline:
                 raise Unavailable("the home timeline is being made again", retry_after=1)
             else:
                 await asyncio.sleep(POLL_SECONDS)
-        self._seen[uid] = self.clock()
+        self._seen[uid] = self.monotonic()
         self._seen.move_to_end(uid)
         if len(self._seen) > MAX_REMEMBERED:
             self._seen.popitem(last=False)

@@ -19,6 +19,7 @@ from msgspec import Meta
 
 from stream_server.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from stream_server.events.position import format_iso_time
+from stream_server.security.tokens import USER_ID
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.sessions import RefreshSecrets
 from stream_server.web.http import fields, query, validation
@@ -39,7 +40,6 @@ That of the address comes first: else an address could make Redis count any numb
 
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
-_USER_ID = re.compile(r"[0-9]{1,20}")
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):
@@ -94,7 +94,7 @@ class RefreshToken(NamedTuple):
     def parse(cls, text: str) -> "RefreshToken":
         """Return the parts of ``text``. Raises Unauthorized if it has no form of a refresh token."""
         parts = text.split(".")
-        if len(parts) != len(cls._fields) or not _USER_ID.fullmatch(parts[0]) or not SESSION_ID.fullmatch(parts[1]):
+        if len(parts) != len(cls._fields) or not USER_ID.fullmatch(parts[0]) or not SESSION_ID.fullmatch(parts[1]):
             raise Unauthorized("the refresh token is unknown or expired")
         return cls(*parts)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from filters.entities import Url, extract_entities
+from filters.event import MAX_CACHED_BIOS
 from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.events.entry import Entry
 from stream_server.events.one_line import encode_json
@@ -32,9 +33,6 @@ from stream_server.web.dialects.status_text import (
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
 MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
-MAX_CACHED_BIOS = 1024
-"""Descriptions whose links are cached, because authors post repeatedly."""
-
 DEFAULT_USER_MEMBERS: Json = {
     "listed_count": 0, "favourites_count": 0,
     "utc_offset": None, "time_zone": None, "geo_enabled": True, "verified": False,

@@ -25,6 +25,7 @@ from stream_server.web.dialects.status_text import (
     shown_media,
     status_text,
 )
+from stream_server.web.dialects.v1_framing import LINE_END
 from stream_server.web.dialects.v2_parameters import PROBLEM_TYPE_PREFIX, FieldSelection
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
@@ -227,8 +228,6 @@ _MEDIA_MEMBERS: dict[str, Callable[[Json], object]] = {
     "variants": lambda m: None if m["type"] == "image" else [{"url": m["url"]}],
 }
 
-
-LINE_END = b"\r\n"
 
 DISABLED_BECAUSE = {FILTER_DISABLED: "failed", FILTER_TOO_COSTLY: "takes too long"}
 """The codes of warnings that a filter or rule was disabled, and the reasons as clients read them."""

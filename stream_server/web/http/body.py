@@ -30,9 +30,11 @@ MAX_JSON_DEPTH = 200
 MAX_CONTENT_TYPE_CHARS = 256
 """Longest `Content-Type` that the server reads. Real ones have less than a hundred characters."""
 
-_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_MEDIA_TYPE = re.compile(rf"({_WORD}/{_WORD})[ \t]*")
-_PARAMETER = re.compile(rf';[ \t]*(?:({_WORD})=(?:({_WORD})|"((?:[^"\\]|\\.)*)"))?[ \t]*')
+NAME_PATTERN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+"""The name of a header field, of a parameter and the like (RFC 9110 §5.6.2)."""
+
+_MEDIA_TYPE = re.compile(rf"({NAME_PATTERN}/{NAME_PATTERN})[ \t]*")
+_PARAMETER = re.compile(rf';[ \t]*(?:({NAME_PATTERN})=(?:({NAME_PATTERN})|"((?:[^"\\]|\\.)*)"))?[ \t]*')
 
 _CARRIAGE_RETURN = re.compile(rb"\\(?:r|u000[dD])(?:\\(?:n|u000[aA]))?")
 """CR LF or CR in a JSON string. JSON has no control characters but by escapes (RFC 8259 §7)."""

@@ -13,7 +13,7 @@ import sys
 import termios
 from typing import NamedTuple
 
-from stream_server.runtime.listening import TcpKeepalive
+from stream_server.runtime.listening import IS_LINUX, TcpKeepalive
 
 LINGER_SECONDS = 2.0
 """Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
@@ -25,8 +25,6 @@ a connection may be closed to make room."""
 MIN_BYTES_PER_SECOND = 1024
 """Least speed at which a client must take an answer. A slower one could hold its slot in the table for hours."""
 
-
-IS_LINUX = sys.platform == "linux"
 
 _LAST_ACK_OFFSET_BYTES = 56
 """Offset of `tcpi_last_ack_recv` in `struct tcp_info`, in bytes. The field is in milliseconds."""

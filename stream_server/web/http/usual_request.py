@@ -12,7 +12,7 @@ from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
 
 from stream_server.web.http.app_keys import BODY, OPENING
-from stream_server.web.http.body import MAX_BODY_BYTES
+from stream_server.web.http.body import MAX_BODY_BYTES, NAME_PATTERN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
 from stream_server.web.route import PATH_PARAMETER, AppValues, Request, Route, Target
@@ -20,11 +20,10 @@ from stream_server.web.route import PATH_PARAMETER, AppValues, Request, Route, T
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
 
-_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-FIELDS = rf"((?:{_NAME}:[\t !-~]*\r\n)*)\r\n"
+FIELDS = rf"((?:{NAME_PATTERN}:[\t !-~]*\r\n)*)\r\n"
 """The usual header fields, as one group, and the blank line behind them."""
 
-_FIELD = re.compile(rf"({_NAME}):([^\r]*)\r\n")
+_FIELD = re.compile(rf"({NAME_PATTERN}):([^\r]*)\r\n")
 
 _UNUSUAL_OF_STREAM = frozenset({"transfer-encoding", "expect", "trailer", "te", "content-length"})
 _UNUSUAL_OF_API = frozenset({"transfer-encoding", "expect", "trailer", "te", "content-encoding", "upgrade"})

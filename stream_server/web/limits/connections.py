@@ -237,8 +237,8 @@ BUSY = "too many requests from your address are waiting"
 class Turns:
     """Limits how many requests of one address run at the same time while other addresses send requests, too."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._lines: WeakValueDictionary[str, FairQueue] = WeakValueDictionary()  # each lives as long as its slots
         self._latest_address = ""
         self._shared_until = -math.inf
@@ -250,13 +250,13 @@ class Turns:
         """
         if address != self._latest_address:
             if self._latest_address:
-                self._shared_until = self._clock() + SHARED_SECONDS
+                self._shared_until = self._monotonic() + SHARED_SECONDS
             self._latest_address = address
         line = self._lines.get(address)
         if line is None:
             line = self._lines[address] = FairQueue(
                 MAX_RUNNING, BUSY, MAX_WAIT_SECONDS, heeds_failures=False,
-                has_more=lambda: self._clock() >= self._shared_until,  # whoever is alone is not limited
+                has_more=lambda: self._monotonic() >= self._shared_until,  # whoever is alone is not limited
             )  # fmt: skip
         return Slot(line)
 
@@ -271,14 +271,14 @@ DELAY_SECONDS = 0.5
 class RefusalDelay:
     """Counts the refusals of each address in the current second."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._second = 0
         self._counts: Counter[str] = Counter()
 
     def seconds(self, address: str) -> float:
         """Count one refusal of an address. Return the number of seconds by which to delay the answer."""
-        second = int(self._clock())
+        second = int(self._monotonic())
         if second != self._second:
             self._second = second
             self._counts.clear()

@@ -78,13 +78,13 @@ class Line:
 class Account:
     """The processor time that one user or one address takes in this process, and the lines that wait for it."""
 
-    __slots__ = ("__weakref__", "_clock", "_is_on", "_lines", "_paid_until", "_share", "_spent_seconds", "_timer")
+    __slots__ = ("__weakref__", "_is_on", "_lines", "_monotonic", "_paid_until", "_share", "_spent_seconds", "_timer")
 
-    def __init__(self, share: float, clock: Callable[[], float], is_on: Callable[[], bool]) -> None:
+    def __init__(self, share: float, monotonic: Callable[[], float], is_on: Callable[[], bool]) -> None:
         self._share = share
-        self._clock = clock
+        self._monotonic = monotonic
         self._is_on = is_on
-        self._paid_until = clock()
+        self._paid_until = monotonic()
         self._spent_seconds = 0.0
         self._lines: dict[Line, None] = {}
         self._timer: asyncio.Handle | None = None
@@ -92,7 +92,7 @@ class Account:
     @property
     def over_seconds(self) -> float:
         """The seconds until the account may be used again by its share, 0 or less if it may be used now."""
-        return self._paid_until - self._clock() - MAX_AHEAD_SECONDS if self._is_on() else 0.0
+        return self._paid_until - self._monotonic() - MAX_AHEAD_SECONDS if self._is_on() else 0.0
 
     @property
     def is_over(self) -> bool:
@@ -103,7 +103,7 @@ class Account:
         """Take ``seconds`` of processor time from the account."""
         is_first = not self._spent_seconds
         if self._is_on():
-            self._paid_until = max(self._paid_until, self._clock()) + seconds / self._share
+            self._paid_until = max(self._paid_until, self._monotonic()) + seconds / self._share
         self._spent_seconds += seconds
         if is_first:
             self._look_later()
@@ -121,7 +121,7 @@ class Account:
         """
         if self._timer is not None:
             self._timer.cancel()
-        seconds = self.over_seconds if self._lines else self._paid_until - self._clock()
+        seconds = self.over_seconds if self._lines else self._paid_until - self._monotonic()
         if self._spent_seconds:
             seconds = 0.0
         loop = asyncio.get_running_loop()
@@ -134,7 +134,7 @@ class Account:
             line = next(iter(self._lines))
             del self._lines[line]
             line.take_turn(self)
-        if self._timer is None and (self._lines or self._paid_until > self._clock()):
+        if self._timer is None and (self._lines or self._paid_until > self._monotonic()):
             self._look_later()
 
 
@@ -178,11 +178,11 @@ class Payer:
 
     def run(self, work: Callable[[], T]) -> T:
         """Call ``work`` and return its result. Its time is charged, even if it raises."""
-        started_at = self._time.cpu_clock()
+        started_at = self._time.thread_time()
         try:
             return work()
         finally:
-            self.charge(self._time.cpu_clock() - started_at)
+            self.charge(self._time.thread_time() - started_at)
 
     def repeat(self, step: Callable[[], bool]) -> bool:
         """Call ``step`` until it returns False, or the payer is over. Return whether it is over. The time is charged.
@@ -191,12 +191,12 @@ class Payer:
         """
         may_go_on = True
         while may_go_on and not self.is_over:
-            started_at = self._time.cpu_clock()
+            started_at = self._time.thread_time()
             try:
-                while (may_go_on := step()) and self._time.cpu_clock() - started_at < SLICE_SECONDS:
+                while (may_go_on := step()) and self._time.thread_time() - started_at < SLICE_SECONDS:
                     pass
             finally:
-                self.charge(self._time.cpu_clock() - started_at)
+                self.charge(self._time.thread_time() - started_at)
         return may_go_on
 
     @coroutine
@@ -222,11 +222,11 @@ class Payer:
         spent: list[float] = []
 
         def measured() -> T:
-            started_at = self._time.cpu_clock()
+            started_at = self._time.thread_time()
             try:
                 return work()
             finally:
-                spent.append(self._time.cpu_clock() - started_at)
+                spent.append(self._time.thread_time() - started_at)
 
         try:
             return await thread.run(measured, self._user or self._address)
@@ -273,17 +273,17 @@ class ProcessorTime:
     """The accounts of one server process. One is kept while somebody waits for it, and until all is paid.
 
     Attributes:
-        cpu_clock: Returns the processor time of the thread that calls it, in seconds.
+        thread_time: Returns the processor time of the thread that calls it, in seconds.
     """
 
     def __init__(
-        self, is_on: Callable[[], bool], clock: Callable[[], float] = time.monotonic,
-        cpu_clock: Callable[[], float] = time.thread_time,
+        self, is_on: Callable[[], bool], monotonic: Callable[[], float] = time.monotonic,
+        thread_time: Callable[[], float] = time.thread_time,
     ) -> None:  # fmt: skip
         """``is_on`` returns whether the limits are on."""
-        self.cpu_clock = cpu_clock
+        self.thread_time = thread_time
         self._is_on = is_on
-        self._clock = clock
+        self._monotonic = monotonic
         self._by_user: WeakValueDictionary[str, Account] = WeakValueDictionary()
         self._by_address: WeakValueDictionary[str, Account] = WeakValueDictionary()
         self._lines: WeakValueDictionary[tuple[str, str], Line] = WeakValueDictionary()
@@ -307,5 +307,5 @@ class ProcessorTime:
     def _find(self, known: WeakValueDictionary[str, Account], name: str, share: float) -> Account:
         account = known.get(name)
         if account is None:
-            account = known[name] = Account(share, self._clock, self._is_on)
+            account = known[name] = Account(share, self._monotonic, self._is_on)
         return account

@@ -126,10 +126,9 @@ class _Window:
 class RateLimiter:
     """Counts uses of limits by subjects such as users and addresses, for one server process."""
 
-    def __init__(self, counters: Counters, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` returns the Unix time."""
+    def __init__(self, counters: Counters, unix_time: Callable[[], float] = time.time) -> None:
         self._counters = counters
-        self._clock = clock
+        self._unix_time = unix_time
         self._windows: dict[tuple[str, str], _Window] = {}
 
     def use_known(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance | None:
@@ -174,7 +173,7 @@ class RateLimiter:
     def give_back(self, limit: RateLimit, subject: str) -> None:
         """Take back a use that should not count, such as a log-in with the right password."""
         window = self._windows.get((limit.name, subject))
-        if window is not None and window.ends_at > self._clock():
+        if window is not None and window.ends_at > self._unix_time():
             window.balance += 1
 
     async def _buy(self, window: _Window, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
@@ -196,7 +195,7 @@ class RateLimiter:
         return Allowance(admitted, maximum, remaining, window.ends_at)
 
     def _window(self, limit: RateLimit, subject: str) -> _Window:
-        key, now = (limit.name, subject), self._clock()
+        key, now = (limit.name, subject), self._unix_time()
         window = self._windows.get(key)
         if window is None or window.ends_at <= now:
             if len(self._windows) >= MAX_WINDOWS:  # forget those that have ended and, if need be, the oldest half

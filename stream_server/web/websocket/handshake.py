@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import hdrs
 
+from stream_server.config.origins import DEFAULT_PORTS
 from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
@@ -20,8 +21,6 @@ from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
 from stream_server.web.route import Request
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def is_websocket_request(request: Request) -> bool:

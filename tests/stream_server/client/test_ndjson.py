@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from stream_server.client.bounds import MAX_MESSAGE_BYTES
+from stream_server.client.bounds import MAX_RECEIVED_BYTES
 from stream_server.client.connection import Frame, NdjsonParser
 from stream_server.client.errors import Malformed
 
@@ -19,6 +19,6 @@ def test_a_line_is_one_frame_wherever_chunks_end() -> None:
 
 def test_an_endless_line_is_refused() -> None:
     parser = NdjsonParser()
-    chunks = [b"x" * 2**20] * (MAX_MESSAGE_BYTES // 2**20 + 1)
+    chunks = [b"x" * 2**20] * (MAX_RECEIVED_BYTES // 2**20 + 1)
     with pytest.raises(Malformed):
         list(chain.from_iterable(map(parser.feed, chunks)))

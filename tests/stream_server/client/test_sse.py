@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.client.bounds import MAX_MESSAGE_BYTES
+from stream_server.client.bounds import MAX_RECEIVED_BYTES
 from stream_server.client.connection import Frame, SseParser
 from stream_server.client.errors import Malformed
 
@@ -50,13 +50,13 @@ def test_frames_do_not_depend_on_where_chunks_end(lines: list[bytes], data: st.D
 
 def test_an_endless_line_or_message_is_refused() -> None:
     with pytest.raises(Malformed):
-        parse(*([b"x" * 2**20] * (MAX_MESSAGE_BYTES // 2**20 + 1)))
+        parse(*([b"x" * 2**20] * (MAX_RECEIVED_BYTES // 2**20 + 1)))
     with pytest.raises(Malformed):
-        parse(*([b"data: " + b"x" * 2**20 + b"\n"] * (MAX_MESSAGE_BYTES // 2**20 + 1)))
+        parse(*([b"data: " + b"x" * 2**20 + b"\n"] * (MAX_RECEIVED_BYTES // 2**20 + 1)))
 
 
 def test_complete_messages_do_not_count_towards_the_size_limit() -> None:
     parser = SseParser()
     chunk = b"data: " + b"x" * 2**20 + b"\n\n"
-    count = MAX_MESSAGE_BYTES // 2**20 + 2
+    count = MAX_RECEIVED_BYTES // 2**20 + 2
     assert sum(len(list(parser.feed(chunk))) for _ in range(count)) == count

@@ -103,7 +103,7 @@ def is_lost(stream: Stream) -> bool:
 
 async def test_a_dead_server_does_not_hold_up_the_end_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """All streams wait together, and not long, for a server that does not answer their close frames."""
-    monkeypatch.setattr(connection_of_client, "CLOSE_SECONDS", 0.5)
+    monkeypatch.setattr(connection_of_client, "WEBSOCKET_CLOSE_SECONDS", 0.5)
     ended = asyncio.Event()
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -149,7 +149,7 @@ async def test_each_example_of_the_guide_shows_something(server: Server) -> None
     assert len(queries) > 10
     async with Client(server.address) as api, Api(server) as raw, AsyncExitStack() as stack:
         world = await walkthrough.find_or_create_world(api, mint)
-        token = mint(world.user_ids["ada"], walkthrough.SCOPES)
+        token = mint(world.user_ids["ada"], walkthrough.GUIDE_SCOPES)
         streams = {
             query: await stack.enter_async_context(await raw.stream(parse_qsl(query), token=token)) for query in queries
         }
@@ -164,7 +164,7 @@ async def test_each_example_of_the_guide_shows_something(server: Server) -> None
         for n, body in enumerate(islice(walkthrough.demo_posts(chosen, world.login), MANY)):
             if n == WINDOW:
                 await until_all_show(queries - by_chance)
-            author = mint(world.user_ids[chosen.choice(walkthrough.LOGINS)], frozenset({"write"}))
+            author = mint(world.user_ids[chosen.choice(walkthrough.POSTING_LOGINS)], frozenset({"write"}))
             await api.request("POST", "/v1/statuses", body=body, token=author)
         await until_all_show(by_chance)
 

@@ -11,6 +11,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed import feed as feed_module
+from stream_server.feed import log_reader
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import BACKOFF_SECONDS, LinkLost
 from stream_server.store import keys
@@ -106,12 +107,12 @@ async def test_a_feed_that_missed_trimmed_entries_reports_their_count(without_ca
 
 async def test_rows_of_other_programs_on_the_log_are_skipped(node: Node, writer: LogWriter) -> None:
     positions = [writer.write()]
-    for _ in range(feed_module.MAX_PAGE_ENTRIES + 1):
+    for _ in range(log_reader.MAX_PAGE_ENTRIES + 1):
         writer.client.xadd(keys.LOG, {"foo": "bar"})
     writer.client.hset(keys.META, mapping={"ms": now_ms() + 1000, "seq": 0})
     positions.append(writer.write(published=False))
     await node.expect_received(positions)
-    assert node.store.log.invalid_rows > feed_module.MAX_PAGE_ENTRIES
+    assert node.store.log.invalid_rows > log_reader.MAX_PAGE_ENTRIES
 
 
 async def test_large_entries_are_read_in_pages_of_bounded_bytes(

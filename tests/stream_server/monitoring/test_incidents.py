@@ -4,7 +4,7 @@ import logging
 from functools import partial
 from itertools import count
 
-from stream_server.monitoring.incidents import MAX_ERRORS, MAX_MESSAGE_CHARS, RecentErrors
+from stream_server.monitoring.incidents import MAX_ERROR_CHARS, MAX_ERRORS, RecentErrors
 
 logger = logging.getLogger("stream_server.test_incidents")
 
@@ -29,7 +29,7 @@ def test_the_memory_of_errors_is_bounded() -> None:
     assert [error.message.split()[1] for error in errors.newest_first()] == [
         str(number) for number in range(10 * MAX_ERRORS - 1, 9 * MAX_ERRORS - 1, -1)
     ]
-    assert {len(error.message) for error in errors.newest_first()} == {MAX_MESSAGE_CHARS}
+    assert {len(error.message) for error in errors.newest_first()} == {MAX_ERROR_CHARS}
 
 
 def test_a_flood_costs_little_and_is_counted_at_its_next_record() -> None:

@@ -14,7 +14,7 @@ from stream_server.monitoring.worker_sockets import WorkerSockets
 async def test_a_worker_asks_all_others_and_sees_who_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One answers much, one has no socket, one accepts and says nothing, one says too much."""
     monkeypatch.setattr(worker_sockets, "DEADLINE_SECONDS", 0.2)
-    monkeypatch.setattr(worker_sockets, "MAX_ANSWER_BYTES", 2**20)
+    monkeypatch.setattr(worker_sockets, "MAX_REPORT_BYTES", 2**20)
 
     async def answer(question: str) -> bytes:
         return question.encode() + b"!" * 1_000_000

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from stream_server.runtime.event_loop import BLOCKED_SECONDS, WINDOW_SECONDS, IterationBudget, LoopWatch
+from stream_server.runtime.event_loop import BLOCKED_SECONDS, WATCH_WINDOW_SECONDS, IterationBudget, LoopWatch
 from tests.waiting import eventually
 
 
@@ -24,10 +24,10 @@ async def test_a_window_later_the_recent_time_forgets() -> None:
     now = 0.0
     watch = LoopWatch(lambda: now)
     watch._record(0.2, now)
-    now = WINDOW_SECONDS
+    now = WATCH_WINDOW_SECONDS
     watch._record(0.1, now)
     assert watch.recent_seconds == 0.2
-    now = 2 * WINDOW_SECONDS
+    now = 2 * WATCH_WINDOW_SECONDS
     watch._record(0.001, now)
     assert watch.recent_seconds == 0.1
     assert watch.longest_seconds == 0.2

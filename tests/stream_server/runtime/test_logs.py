@@ -71,7 +71,7 @@ def test_secrets_are_redacted_in_messages_and_tracebacks(out: io.StringIO, text:
 
 def test_a_long_message_is_cut(out: io.StringIO) -> None:
     logging.getLogger("a.room").error("x" * 2**20)
-    assert len(lines(out)[0]["message"]) == logs.MAX_MESSAGE_CHARS
+    assert len(lines(out)[0]["message"]) == logs.MAX_LOG_MESSAGE_CHARS
 
 
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600", "\x01"])
@@ -93,7 +93,7 @@ def test_repeated_lines_are_suppressed_and_counted() -> None:
 
     assert sum(throttle.filter(record(1)) for _ in range(100)) == logs.MAX_LINES_PER_WINDOW
     assert throttle.filter(record(2))
-    now = logs.WINDOW_SECONDS
+    now = logs.THROTTLE_SECONDS
     after = record(1)
     assert throttle.filter(after)
     assert json.loads(logs.JsonLineFormatter().format(after))["suppressed"] == 80

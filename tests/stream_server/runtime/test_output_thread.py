@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from stream_server.runtime.output_thread import MAX_WAITING_BYTES, OutputThread
+from stream_server.runtime.output_thread import MAX_UNWRITTEN_BYTES, OutputThread
 from tests.waiting import PATIENCE, eventually
 
 LINE = b"x" * 1023 + b"\n"
@@ -54,7 +54,7 @@ async def test_nobody_waits_for_a_reader_and_the_log_says_what_was_lost(
     pipe: Pipe, caplog: pytest.LogCaptureFixture
 ) -> None:
     output = OutputThread(pipe.writer)
-    count = 2 * MAX_WAITING_BYTES // len(LINE)
+    count = 2 * MAX_UNWRITTEN_BYTES // len(LINE)
     for _ in range(count):
         assert output.write(LINE) == len(LINE)
     output.finish(0.01)

@@ -64,7 +64,7 @@ async def key_set(key_server: KeyServer, auth: TokenAuthority) -> AsyncIterator[
     app.router.add_get("/keys", key_server.serve)
     app.router.add_get("/elsewhere", key_server.redirected)
     async with TestServer(app) as server:
-        made = RemoteKeySet(str(server.make_url("/keys")), auth, clock=lambda: key_server.now)
+        made = RemoteKeySet(str(server.make_url("/keys")), auth, monotonic=lambda: key_server.now)
         yield made
         await made.close()
 
@@ -148,7 +148,7 @@ async def test_old_keys_are_not_used_while_the_url_fails_for_an_hour(
     key_set: RemoteKeySet, auth: TokenAuthority, key_server: KeyServer, answer: "type[web.Response]"
 ) -> None:
     await key_set.ensure_key_for(signed("a"))
-    key_server.answer, key_server.now = answer(), jwks.MAX_AGE_SECONDS
+    key_server.answer, key_server.now = answer(), jwks.MAX_KEY_AGE_SECONDS
     await key_set.ensure_key_for(signed("a"))
     assert auth.verify(signed("a"), NOW).sub == "42"
     await eventually(lambda: key_server.asked == 2)

@@ -12,7 +12,7 @@ NOW = 1_800_000_000.0
 
 
 def test_the_token_that_was_unused_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_server.security.tokens.MAX_REMEMBERED", 2)
+    monkeypatch.setattr("stream_server.security.tokens.MAX_REMEMBERED_TOKENS", 2)
     authority = TokenAuthority(tokens.config())
     first, second, third = (authority.issue(sub, frozenset({"read"}), 60, NOW)[0] for sub in "123")
     known = {token: authority.verify(token, NOW) for token in (first, second, first, third)}

@@ -106,7 +106,7 @@ async def test_visits_are_recorded_once_a_day_and_cost_nothing_in_between(
 
     store._scripts.call = note  # type: ignore[method-assign]  # what the test looks at
     now, visits = 0.0, store.home_visits
-    visits.clock = lambda: now
+    visits.monotonic = lambda: now
     for _ in range(3):
         await _read(store, ada)
     assert asked.count("home_visit") == 1
@@ -143,8 +143,8 @@ async def test_servers_have_time_to_learn_that_there_are_rounds(
     await drain(store, raw)
     raw.hdel("{core}:meta", "asleep")
     async with open_store(redis_url) as other:
-        now = other.home_visits.clock()
-        other.home_visits.clock = lambda: now
+        now = other.home_visits.monotonic()
+        other.home_visits.monotonic = lambda: now
         _stay_away(raw, ada)
         assert await store.idle_homes.let_sleep([ada], 0) == 0
         assert len(await _read(other, ada)) == 1

@@ -32,7 +32,7 @@ async def test_a_flood_of_refused_requests_is_delayed_and_others_are_not(
     ann, bob = await world.user("ann"), await world.user("bob")
     released = asyncio.Event()
     delay = app[LIMITS].refusal_delay
-    monkeypatch.setattr(delay, "_clock", lambda: 100.0)  # the whole test is one second
+    monkeypatch.setattr(delay, "_monotonic", lambda: 100.0)  # the whole test is one second
     monkeypatch.setattr("stream_server.web.http.request_limits.asyncio.sleep", lambda _: released.wait())
     assert (await world.call("GET", "/v1/users/me", ann)).status == 200
     flood = [asyncio.create_task(world.call("GET", "/v1/users/me", ann)) for _ in range(PROMPT_REFUSALS + 5)]
