@@ -46,10 +46,6 @@ class Visibility(IntEnum):
     """Everywhere."""
 
 
-ADMITTING_FACTS = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | VisibilityFact.PARTICIPANT
-"""Facts of which each lets a viewer read a protected author."""
-
-
 def decide_visibility(facts: VisibilityFact) -> Visibility:
     """Return where a viewer sees an author's text: a `Visibility`. ``facts`` are the two users' blocks, follows etc."""
     if VisibilityFact.SUSPENDED in facts:
@@ -66,7 +62,9 @@ def _is_excluded(facts: VisibilityFact) -> bool:
         return True
     if VisibilityFact.PRIVATE_GROUP in facts and VisibilityFact.GROUP_MEMBER not in facts:
         return True
-    return VisibilityFact.PROTECTED in facts and not facts & ADMITTING_FACTS
+    # Each of these facts lets a viewer read a protected author.
+    admitting = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | VisibilityFact.PARTICIPANT
+    return VisibilityFact.PROTECTED in facts and not facts & admitting
 
 
 @cache

@@ -15,7 +15,7 @@ from functools import partial
 
 from stream_server.errors import ApiError
 from stream_server.events.content import MalformedEntry
-from stream_server.events.entry import Entry, parse_published
+from stream_server.events.entry import parse_published
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
@@ -30,9 +30,6 @@ logger = logging.getLogger(__name__)
 MAX_PAGE_ENTRIES = 512
 """Most entries that one read of the log returns: about 0.5 MB."""
 
-UNSIGNED_PAUSE_SECONDS = 0.005
-"""Pause in seconds after a read of the log for unsigned messages, so that a flood of them costs few reads."""
-
 END_OF_LOG = Position(1 << 52, 0, 1 << 52)
 """A position that the log never reaches, to read all that it has."""
 
@@ -42,10 +39,6 @@ OWN_WRITE_TIMEOUT_SECONDS = 2.0
 
 class BetterLink(LinkLost):
     """Raised to end a healthy link, because the replica is usable again. The feed then reconnects."""
-
-
-def _ignore_question(message: bytes) -> None:
-    """Do nothing: the ``on_question`` of a feed without a directory of streams."""
 
 
 class Feed:
@@ -70,7 +63,7 @@ class Feed:
         read_restricted_accounts: Callable[[], Awaitable[RestrictedAccountsSnapshot]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
         canary_seconds: float, open_signed: Callable[[bytes], bytes | None],
-        on_question: Callable[[bytes], None] = _ignore_question,
+        on_question: Callable[[bytes], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._log = log
@@ -96,9 +89,6 @@ class Feed:
     def is_ready(self) -> bool:
         """Whether an entry written now would reach the hub."""
         return self.link_health.healthy.is_set()
-
-    async def wait_ready(self) -> None:
-        await self.link_health.healthy.wait()
 
     # The link: connect, listen, reconnect.
 
@@ -174,12 +164,12 @@ class Feed:
             self.malformed += 1
             return None
         self._require_valid_head()
-        head = self.hub.head
-        if entry.position.n != head.n + 1 or entry.position <= head:
+        live = self.hub.live
+        if entry.position.n != live.head.n + 1 or entry.position <= live.head:
             return partial(self._handle_unexpected, entry.position)
         self.hub.publish(entry, is_last=not has_more())
         # In a burst, let further messages wait in the subscription, and not once for each client.
-        return self.hub.live.flusher.drained if self.hub.live.flusher.is_busy else None
+        return live.flusher.drained if live.flusher.is_busy else None
 
     async def _handle_unexpected(self, position: Position) -> None:
         """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already.
@@ -204,7 +194,7 @@ class Feed:
             self._may_have_grown.clear()
             await self.link_health.healthy.wait()
             await self._catch_up(END_OF_LOG)
-            await asyncio.sleep(UNSIGNED_PAUSE_SECONDS)
+            await asyncio.sleep(0.005)  # a flood of such messages costs few reads
 
     async def _catch_up(self, target: Position) -> None:
         """Read the log up to ``target`` and publish its entries to the hub. Clients get a `gap` for trimmed entries.
@@ -219,7 +209,12 @@ class Feed:
                 return
             if entries[0].position.n != head.n + 1 and not await self._explain_break(head, entries[0].position):
                 continue
-            self._publish(entries)
+            self._require_valid_head()
+            for entry in entries:
+                # The hub may have got some of them meanwhile.
+                if entry.position.n == hub.ring.head.n + 1 and entry.position > hub.head:
+                    self.recovered += 1
+                    hub.publish(entry)
             await hub.live.flusher.drained()
 
     async def _explain_break(self, head: Position, first: Position) -> bool:
@@ -242,7 +237,7 @@ class Feed:
         if missed < 0:
             self._log_loss(resume_after)
         self._move_head(resume_after, TRIMMED if missed > 0 else ROLLED_BACK, max(missed, 0))
-        self.detector.accept_head(self.hub.head)
+        self.detector.verified_position = self.hub.head  # it was read from the log
         await self._load_restricted_accounts()
         return True
 
@@ -287,14 +282,6 @@ class Feed:
         """
         if self.detector.unannounced_losses or not self._has_restricted_accounts:
             raise LinkLost("entries received earlier are no longer on the log")
-
-    def _publish(self, entries: list[Entry]) -> None:
-        """Publish to the hub each entry that directly follows its head. Skip entries that it has got meanwhile."""
-        self._require_valid_head()
-        for entry in entries:
-            if entry.position.n == self.hub.ring.head.n + 1 and entry.position > self.hub.head:
-                self.recovered += 1
-                self.hub.publish(entry)
 
     # The canary: does the hub keep up with the log?
 

@@ -203,7 +203,7 @@ class Operations:
 
     def _worker_state(self) -> WorkerState:
         value, http, usage = self._value, self._metrics.http, read_usage()
-        live = self._hub.count_live_clients()
+        live = self._hub.live.count
         return WorkerState(
             self._sockets.slot, os.getpid(), full_version(), self._started, self._is_ready(), self._streams(), live,
             max(0, len(self._hub.registry) - live), int(value("events_published_total")),

@@ -26,7 +26,6 @@ _IS_SHOWN = tuple(digit == str(visibility.Visibility.VISIBLE.value) for digit in
 
 # The bits of the facts, in the order in which `VisibilityFact` lists them.
 _OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _GROUP, _MEMBER, _MESSAGE, _PARTY = map(int, VisibilityFact)
-_GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
 
 
 NO_RELATIONS: Mapping[Any, int] = MappingProxyType({})
@@ -268,7 +267,7 @@ class Viewer:
             is_follow = entry.kind == "unfollow" or (own_stream and entry.kind == "follow")
             is_own_follow = is_follow and self.user_id in entry.actors
             return _PARTY if is_own_follow or entry.kind in PROTECTION_KINDS else 0
-        return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
+        return _MESSAGE | _PARTY if entry.audience_group is None else _GROUP | _MEMBER
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
         """Return the `VisibilityFact` bits between this user and ``uid`` at a time in ms since 1970.
