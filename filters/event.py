@@ -16,7 +16,6 @@ MAX_CACHED_BIOS = 1024  # number of bios whose words and keys are cached, becaus
 MAX_CACHED_BIO_CHARS = 500
 """Maximum length in code points of a cached bio. No user has a longer bio, but a rule may be tried with one."""
 _EMPTY: frozenset[str] = frozenset()
-_ENTITY_FLAGS = ("has:mentions", "has:hashtags", "has:cashtags", "has:links")  # in the order of Entities
 
 MEDIA_FLAGS = {"image": "has:images", "video": "has:video_link", "gif": "has:video_link"}
 """The ``has:`` property that a status has for each kind of its media, in addition to ``has:media``."""
@@ -125,7 +124,8 @@ class Event:
     def flags(self) -> Iterator[str]:
         """Return each ``is:`` and ``has:`` operator of rules that matches this event, such as ``has:links``."""
         yield from ("is:" + form for form in self.forms)
-        yield from (flag for flag, found in zip(_ENTITY_FLAGS, self.entities, strict=True) if found)
+        kinds = ("has:mentions", "has:hashtags", "has:cashtags", "has:links")  # in the order of `Entities`
+        yield from (flag for flag, found in zip(kinds, self.entities, strict=True) if found)
         if self.media:
             yield "has:media"
             yield from {MEDIA_FLAGS[kind] for kind in self.media if kind in MEDIA_FLAGS}
