@@ -48,15 +48,16 @@ class AnalyzedText:
         term = searched.term
         found = self._found.get(term)
         if found is None:
-            found = self._found[term] = term in self.terms or self._search(searched)  # the term may be a whole link
+            if term in self.terms:  # a whole link
+                found = True
+            elif not searched.required <= self.terms:
+                found = False
+            elif not searched.marked:
+                found = term in self.unspaced_runs
+            else:
+                found = next(searched.starts(self.marked_text), None) is not None
+            self._found[term] = found
         return found
-
-    def _search(self, searched: SearchedTerm) -> bool:
-        if not searched.required <= self.terms:
-            return False
-        if not searched.marked:
-            return searched.term in self.unspaced_runs
-        return next(searched.starts(self.marked_text), None) is not None
 
     @property
     def folded(self) -> str:
@@ -148,22 +149,15 @@ def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
     The term is a word, or an entity with its sign (``#x``). If an entity contains the term, start and end are those of
     the entity. The result is empty if and only if :meth:`filters.analyzed_text.AnalyzedText.contains_term` is False.
     """
-    text = blank_entities(analyzed.text, analyzed.entities)
-    return sorted({*_find_in_entities(analyzed, term), *_find_in_words(text, term)})
-
-
-def _find_in_entities(analyzed: AnalyzedText, term: str) -> Iterator[Indices]:
+    found = set[Indices]()
     for name, family in analyzed.entities._asdict().items():
         for entity in family:
             alone = entity._replace(indices=(0, 0))  # in an empty text, so that its place takes no time
             if AnalyzedText("", NO_ENTITIES._replace(**{name: (alone,)})).contains_term(term):
-                yield entity.indices
-
-
-def _find_in_words(text: str, term: str) -> Iterator[Indices]:
-    folded = folded_text(text)
-    for start, end in _find_spans(folded.text, term):
-        yield folded.original_span(start, end)
+                found.add(entity.indices)
+    folded = folded_text(blank_entities(analyzed.text, analyzed.entities))
+    found.update(folded.original_span(start, end) for start, end in _find_spans(folded.text, term))
+    return sorted(found)
 
 
 def _find_spans(folded: str, term: str) -> Iterator[Indices]:

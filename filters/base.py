@@ -48,14 +48,12 @@ def validate_index_terms(index_terms: object) -> IndexTerms | None:
         raise TypeError("index_terms() must return a filters.index_keys.IndexTerms or None")
     exact, candidates = list(map(validate_keys, index_terms.exact)), list(map(validate_keys, index_terms.candidates))
     dynamic_keys = None if index_terms.dynamic_keys is None else validate_keys(index_terms.dynamic_keys)
-    return IndexTerms(exact, candidates, dynamic_keys, list(map(_validate_box, index_terms.boxes)))
-
-
-def _validate_box(box: Box) -> Box:
-    west, south, east, north = box
-    if not box_in_range(west, south, east, north):
-        raise ValueError("a box must be west, south, east, north in degrees")
-    return float(west), float(south), float(east), float(north)
+    boxes: list[Box] = []
+    for west, south, east, north in index_terms.boxes:
+        if not box_in_range(west, south, east, north):
+            raise ValueError("a box must be west, south, east, north in degrees")
+        boxes.append((float(west), float(south), float(east), float(north)))
+    return IndexTerms(exact, candidates, dynamic_keys, boxes)
 
 
 class Filter(ABC):

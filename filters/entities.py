@@ -9,18 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from filters.tables import (
-    ACCENTED_LATIN,
-    BIDI_CONTROLS,
-    COMBINING_MARKS,
-    CYRILLIC,
-    INVISIBLE,
-    LETTERS_AND_DIGITS,
-    MAX_TLD_CHARS,
-    NEWER_LETTERS,
-    NON_DECIMAL_NUMBERS,
-    TLDS,
-)
+from filters.table_data import COMBINING_MARKS, INVISIBLE, NEWER_LETTERS, NON_DECIMAL_NUMBERS
+from filters.tables import ACCENTED_LATIN, BIDI_CONTROLS, CYRILLIC, LETTERS_AND_DIGITS, MAX_TLD_CHARS, TLDS
 
 _NOT_IN_RUN = rf"""\s\x00-\x1f\x7f!"#$%&'()+*,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}"""
 _RUN_WITH_DOT = re.compile(
@@ -34,8 +24,7 @@ _PROTOCOL = re.compile(r"https?://\Z", re.IGNORECASE)
 _ASCII_NAME = re.compile(r"[A-Za-z0-9\-]+")
 _PORT = re.compile(r":[0-9]+")
 _IN_PATH = rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}!*';:=+,.$/%#\[\]\-\u2013_~@|&]"
-_BRACKETED = rf"\({_IN_PATH}*(?:\({_IN_PATH}+\){_IN_PATH}*)?\)"
-_PATH = re.compile(rf"/(?:{_IN_PATH}+|{_BRACKETED})*")
+_PATH = re.compile(rf"/(?:{_IN_PATH}+|\({_IN_PATH}*(?:\({_IN_PATH}+\){_IN_PATH}*)?\))*")
 _PATH_END = re.compile(rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}=_#/+\-)]")
 _QUERY = re.compile(r"\?[A-Za-z0-9!?*'@();:&=+$/%#\[\]\-_.,~|]+")
 _QUERY_END = re.compile(r"[A-Za-z0-9_&=#/\-]")
@@ -48,7 +37,6 @@ _FORBIDDEN_AFTER = re.compile(r"[A-Za-z0-9@+\-]")
 
 MAX_LABEL_CHARS = 63  # of one label of a host name, including punycode (RFC 1035)
 
-MAX_SHORT_PATH_CHARS = 41  # of a path of the shortener, with the slash
 _PUNYCODE = "xn--"
 """The beginning of a label of a host that stands for one in another script."""
 
@@ -101,7 +89,7 @@ def _find_protocol_url(text: str, start: int, end: int, free: int) -> list[UrlSp
     short = _SHORT_PATH.match(text, start)
     if short is None:
         return [UrlSpan(begin, _url_end(text, host_end), protocol=True)]
-    if len(short[1]) > MAX_SHORT_PATH_CHARS:
+    if len(short[1]) > 41:  # with the slash
         return []
     return [UrlSpan(begin, _query_end(text, short.end()), protocol=True)]
 
@@ -243,10 +231,12 @@ _FORBIDDEN_BEFORE_MENTION = re.compile(r"[A-Za-z0-9_!#$%&*@\uff20]")
 _FORBIDDEN_AFTER_MENTION = re.compile(rf"[@\uff20{ACCENTED_LATIN}]|://")
 _RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
 
-_TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
 _TAG_LETTER = re.compile(rf"(?![{INVISIBLE}])(?:[^\W\d_{NON_DECIMAL_NUMBERS}]|[{NEWER_LETTERS}{COMBINING_MARKS}])")
 _NO_NON_DECIMAL_NUMBER = rf"(?![{NON_DECIMAL_NUMBERS}])"
-_IN_TAG = f"{LETTERS_AND_DIGITS}{COMBINING_MARKS}{_TAG_SPECIALS}"
+_IN_TAG = (
+    rf"{LETTERS_AND_DIGITS}{COMBINING_MARKS}_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb"
+    r"\u3003\u0f0b\u0f0c\u00b7"
+)
 _TAG = re.compile(rf"[#\uff03](?![\ufe0e\ufe0f\u20e3])((?:{_NO_NON_DECIMAL_NUMBER}[{_IN_TAG}])+)")
 _FORBIDDEN_BEFORE_TAG = re.compile(rf"(?![{INVISIBLE}]){_NO_NON_DECIMAL_NUMBER}[{_IN_TAG}&]")
 _FORBIDDEN_AFTER_TAG = re.compile(r"[#\uff03]|://")
@@ -260,13 +250,22 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 def extract_entities(text: str) -> Entities:
     """Find all mentions, hashtags, cashtags and links of the text. Of two that overlap, the one that begins first."""
-    found = Entities(
-        mentions=tuple(_find_mentions(text)) if "@" in text or "\uff20" in text else (),
-        hashtags=tuple(_find_hashtags(text)) if "#" in text or "\uff03" in text else (),
-        cashtags=tuple(_find_cashtags(text)) if "$" in text or "\uff04" in text else (),
-        urls=tuple(_make_url(text, *span) for span in find_urls(text)) if "." in text else (),
-    )
-    return _without_overlaps(found) if found.urls and any(found[:3]) else found
+    mentions: tuple[Mention, ...] = ()
+    hashtags: tuple[Hashtag, ...] = ()
+    cashtags: tuple[Cashtag, ...] = ()
+    urls: list[Url] = []
+    if "@" in text or "\uff20" in text:
+        mentions = tuple([mention for mention, list_name in find_mentions_and_lists(text) if not list_name])
+    if "#" in text or "\uff03" in text:
+        hashtags = tuple(_find_hashtags(text))
+    if "$" in text or "\uff04" in text:
+        cashtags = tuple([Cashtag(found.group(1), found.span()) for found in _CASHTAG.finditer(text)])
+    if "." in text:
+        for start, end, protocol in find_urls(text):
+            url = text[start:end]
+            urls.append(Url(url, to_display_url(url), url if protocol else f"http://{url}", (start, end)))
+    entities = Entities(mentions, hashtags, cashtags, tuple(urls))
+    return _without_overlaps(entities) if urls and (mentions or hashtags or cashtags) else entities
 
 
 def blank_entities(text: str, entities: Entities) -> str:
@@ -281,19 +280,12 @@ def blank_entities(text: str, entities: Entities) -> str:
 def find_mentions_and_lists(text: str) -> Iterator[tuple[Mention, str]]:
     """Return each ``@login`` or ``@login/list`` of a text as a pair: the mention, and ``/list`` or an empty string."""
     for found in _MENTION.finditer(text):
-        if _may_begin_mention(text, found.start()) and not _FORBIDDEN_AFTER_MENTION.match(text, found.end()):
-            yield Mention(found.group(1), found.span()), found.group(2) or ""
-
-
-def _may_begin_mention(text: str, at: int) -> bool:
-    """Return whether an ``@`` at this index can begin a mention. Inside a word or a mail address it cannot."""
-    if at == 0 or not _FORBIDDEN_BEFORE_MENTION.match(text, at - 1):
-        return True
-    return _RETWEET.search(text[max(0, at - 4) : at]) is not None
-
-
-def _find_mentions(text: str) -> Iterator[Mention]:
-    return (mention for mention, list_name in find_mentions_and_lists(text) if not list_name)
+        at, end = found.span()
+        is_in_word = at > 0 and _FORBIDDEN_BEFORE_MENTION.match(text, at - 1)  # or in a mail address
+        if is_in_word and not _RETWEET.search(text[max(0, at - 4) : at]):
+            continue
+        if not _FORBIDDEN_AFTER_MENTION.match(text, end):
+            yield Mention(found.group(1), (at, end)), found.group(2) or ""
 
 
 def _find_hashtags(text: str) -> Iterator[Hashtag]:
@@ -303,15 +295,6 @@ def _find_hashtags(text: str) -> Iterator[Hashtag]:
             continue
         if _TAG_LETTER.search(found.group(1)) and not _FORBIDDEN_AFTER_TAG.match(text, end):
             yield Hashtag(found.group(1), (start, end))
-
-
-def _find_cashtags(text: str) -> Iterator[Cashtag]:
-    return (Cashtag(found.group(1), found.span()) for found in _CASHTAG.finditer(text))
-
-
-def _make_url(text: str, start: int, end: int, protocol: bool) -> Url:  # noqa: FBT001 - the parts of a `UrlSpan`
-    url = text[start:end]
-    return Url(url, to_display_url(url), url if protocol else f"http://{url}", (start, end))
 
 
 def to_display_url(url: str) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from filters.entities import Indices
 from filters.invisible import drop_invisible, visible_places
-from filters.tables import COMBINING_MARKS
+from filters.table_data import COMBINING_MARKS
 from filters.tokens import fold_visible
 
 _NORMALIZATION_UNIT = re.compile(rf"(?s:.)[{COMBINING_MARKS}\u1160-\u11ff]*")

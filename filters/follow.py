@@ -12,12 +12,7 @@ from filters.index_keys import IndexTerms, Key, user_key
 MAX_IDS = 5_000  # of one filter
 ME = "@me"  # stands for the users whom the asking user follows
 
-_STATUS_KINDS = frozenset({"post", "delete"})
 USER_ID = re.compile(r"0|[1-9][0-9]{0,19}")  # a user id: decimal digits without leading zeros
-
-
-_AUTHORED_KINDS = frozenset({"post", "delete", "user_update", "user_delete", "protect", "unprotect"})
-_INVOLVING_KINDS = frozenset({"follow", "unfollow", "like", "unlike", "comment", "uncomment"})
 
 
 class Follow(Filter):
@@ -116,9 +111,10 @@ class Home(Filter):
         return frozenset(map(user_key, (self._user_id, *self._following)))
 
     def matches(self, event: Event) -> bool:
-        if event.kind in _AUTHORED_KINDS:
+        if event.kind in {"post", "delete", "user_update", "user_delete", "protect", "unprotect"}:
             return event.author == self._user_id or event.author in self._following
-        return event.kind in _INVOLVING_KINDS and self._user_id in event.user_ids
+        involves = event.kind in {"follow", "unfollow", "like", "unlike", "comment", "uncomment"}
+        return involves and self._user_id in event.user_ids
 
 
 def _role_in_event(user_id: str, event: Event) -> str:
@@ -129,4 +125,4 @@ def _role_in_event(user_id: str, event: Event) -> str:
         return "reply"
     if user_id == event.reposted_author:
         return "repost"
-    return "mention" if event.kind in _STATUS_KINDS else "target"
+    return "mention" if event.kind in {"post", "delete"} else "target"

@@ -51,8 +51,6 @@ class IndexTerms(NamedTuple):
 
 UNDETERMINED = "und"  # the BCP 47 tag of an unknown language, also of events without text
 
-MAX_CACHED_TAGS = 1024  # number of language tags whose keys are kept
-
 _ANY_PART = "!"  # behind a macro-language, in the key of a text that may be in any language that is part of it
 
 RULE_KEY_PREFIX = "\x1e"  # of the keys that are not among :attr:`filters.event.Event.common_keys`
@@ -76,7 +74,7 @@ def user_key(user_id: str) -> Key:
     return USER + user_id
 
 
-@lru_cache(MAX_CACHED_TAGS)
+@lru_cache(1024)
 def language_keys(tag: str | None) -> frozenset[Key]:
     """Return the index keys of a text in this language: ``en-gb`` and ``en`` for ``en-GB``, and ``und`` for None.
 
@@ -174,12 +172,13 @@ def filter_box_squares(box: Box) -> Iterator[tuple[Key, bool]]:
 
     The caller must split a box that crosses the date line into two, because otherwise ``covered`` is always False.
     """
-    finest = _finest_size(box)
+    finest, (west, south, east, north) = _finest_size(box), box
     if finest is None:
         yield _MAP_KEY, False
     else:
         for x, y in _square_coordinates(box, finest):
-            yield _square_key(finest, x, y), _covers_square(box, finest, x, y)
+            covers_width = west <= x * finest and (x + 1) * finest <= east
+            yield _square_key(finest, x, y), covers_width and south <= y * finest and (y + 1) * finest <= north
         for size in _SIZES_DEGREES:
             if size > finest:
                 yield from ((_coarse_square_key(size, x, y), False) for x, y in _square_coordinates(box, size))
@@ -216,11 +215,6 @@ def _square_key(size: int, x: int, y: int) -> Key:
 @cache
 def _coarse_square_key(size: int, x: int, y: int) -> Key:
     return f"{RULE_KEY_PREFIX}u{size}:{x}:{y}"
-
-
-def _covers_square(box: Box, size: int, x: int, y: int) -> bool:
-    west, south, east, north = box
-    return west <= x * size and (x + 1) * size <= east and south <= y * size and (y + 1) * size <= north
 
 
 def _finest_size(box: Box) -> int | None:

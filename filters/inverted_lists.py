@@ -162,18 +162,15 @@ class BoxIndex(Generic[T]):
         near = self.crossed_squares.keys() & squares
         if not near:
             return
-        for left, bottom, right, top in _event_boxes(event):
+        if event.point is not None:
+            places = [event.point + event.point]  # a box of size zero
+        else:
+            places = [] if event.box is None else split_at_date_line(event.box)
+        for left, bottom, right, top in places:
             for square in near:
                 for west, south, east, north, item in self.crossed_squares[square]:
                     if west <= right and left <= east and south <= top and bottom <= north:
                         found.add(item)
-
-
-def _event_boxes(event: Event) -> list[Box]:
-    """Return the event's point as a box of size zero. If there is no point, return the boxes of the event's place."""
-    if event.point is not None:
-        return [event.point + event.point]
-    return [] if event.box is None else split_at_date_line(event.box)
 
 
 def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:

@@ -7,7 +7,8 @@ two letters, as in Persian and in Indic scripts, and inside an emoji its joiners
 import re
 from collections.abc import Iterator
 
-from filters.tables import COMBINING_MARKS, INVISIBLE, LETTERS_AND_DIGITS, PICTOGRAPHS, ZERO_WIDTH_JOINERS
+from filters.table_data import COMBINING_MARKS, INVISIBLE, PICTOGRAPHS
+from filters.tables import LETTERS_AND_DIGITS, ZERO_WIDTH_JOINERS
 
 _REGIONAL = r"[\U0001f1e6-\U0001f1ff]"
 KEYCAP = r"[0-9#*]\u20e3"
@@ -26,12 +27,12 @@ _WITH_MEANING = rf"{ZERO_WIDTH_JOINERS}\U000e0020-\U000e007f"
 _WITHOUT_MEANING = re.compile(f"[{INVISIBLE}](?<![{_WITH_MEANING}])")
 _MAY_HAVE_MEANING = re.compile(f"[{_WITH_MEANING}][{_WITH_MEANING}]*")  # begins with a set, which is searched faster
 _IN_WORD = f"[{LETTERS_AND_DIGITS}{COMBINING_MARKS}]"
-_BETWEEN_LETTERS = (
+_HAS_MEANING = re.compile(
     rf"(?<={_IN_WORD})(?<![{INFORMATION}\u20e3])[{ZERO_WIDTH_JOINERS}]+(?!{KEYCAP}|[{INFORMATION}\u20e3])(?={_IN_WORD})"
+    rf"|(?<={_ONE_PICTOGRAPH})(?<!{_REGIONAL})\u200d(?={_ONE_PICTOGRAPH})(?!{_REGIONAL})"
+    rf"|(?:(?<=[{PICTOGRAPHS}])|(?<=[{PICTOGRAPHS}]{_SKIN_TONE}))(?<!{_REGIONAL}){_TAGS}"
 )
-_BETWEEN_PICTOGRAPHS = rf"(?<={_ONE_PICTOGRAPH})(?<!{_REGIONAL})\u200d(?={_ONE_PICTOGRAPH})(?!{_REGIONAL})"
-_TAGS_OF_PICTOGRAPH = rf"(?:(?<=[{PICTOGRAPHS}])|(?<=[{PICTOGRAPHS}]{_SKIN_TONE}))(?<!{_REGIONAL}){_TAGS}"
-_HAS_MEANING = re.compile(f"{_BETWEEN_LETTERS}|{_BETWEEN_PICTOGRAPHS}|{_TAGS_OF_PICTOGRAPH}")
+"""Joiners between letters, joiners between pictographs, and the tags behind a pictograph."""
 
 
 def drop_invisible(text: str) -> str:

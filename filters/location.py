@@ -35,7 +35,10 @@ class Location(Filter):
         items = split_list(value, param="locations", max_items=MAX_BOXES * 4, noun=f"numbers ({MAX_BOXES} boxes)")
         if len(items) % 4:
             raise ParameterError("locations takes four numbers per box: west,south,east,north", param="locations")
-        numbers = [_parse_degrees(item) for item in items]
+        for item in items:
+            if not _NUMBER.fullmatch(item):
+                raise ParameterError(f"locations takes numbers in degrees, not {item[:40]!r}", param="locations")
+        numbers = list(map(float, items))
         return cls([_make_box(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)])
 
     def index_terms(self) -> IndexTerms:
@@ -54,13 +57,8 @@ class Location(Filter):
         """Return a JSON object for each matching box. It says whether the event's point or its place matched."""
         by = "place" if event.point is None else "point"
         found = (box for box in sorted(self.boxes) if Location([box]).matches(event))
-        return [{"filter": "locations", "box": ",".join(map(_format_degrees, box)), "by": by} for box in found]
-
-
-def _parse_degrees(item: str) -> float:
-    if not _NUMBER.fullmatch(item):
-        raise ParameterError(f"locations takes numbers in degrees, not {item[:40]!r}", param="locations")
-    return float(item)
+        texts = (",".join(repr(degrees).removesuffix(".0") for degrees in box) for box in found)
+        return [{"filter": "locations", "box": text, "by": by} for text in texts]
 
 
 def _make_box(west: float, south: float, east: float, north: float) -> Box:
@@ -71,7 +69,3 @@ def _make_box(west: float, south: float, east: float, north: float) -> Box:
     if west == east:
         raise ParameterError("the west and the east of a box of locations must differ", param="locations")
     return west, south, east, north
-
-
-def _format_degrees(degrees: float) -> str:
-    return repr(degrees).removesuffix(".0")

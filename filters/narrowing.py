@@ -108,8 +108,6 @@ def is_language_tag(text: str) -> bool:
 
 MAX_PARTITIONS = 64  # of the firehose
 
-PARTITION_HASH_KEY = b"stream-server partition"
-"""Key of the hash. It must never change, and it differs from that of ``sample`` so that the two are independent."""
 _PARTITION = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
 
 
@@ -136,4 +134,5 @@ class Partition(Filter):
         return cls(k, n)
 
     def matches(self, event: Event) -> bool:
-        return stable_hash(event.author or "", PARTITION_HASH_KEY) % self.n == self.k - 1
+        # The key must never change. It differs from that of ``sample``, so that the two are independent.
+        return stable_hash(event.author or "", b"stream-server partition") % self.n == self.k - 1

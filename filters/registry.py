@@ -49,9 +49,22 @@ class Registry:
 
     def get(self, name: str) -> type[Filter]:
         """Return the filter class with this name. Raises KeyError if there is none, PluginError if it is invalid."""
-        if name not in self._loaded:
-            self._loaded[name] = _load_entry_point(self._points[name])
-        return self._loaded[name]
+        if name in self._loaded:
+            return self._loaded[name]
+        point = self._points[name]
+        try:
+            loaded = point.load()
+        except Exception as error:
+            raise PluginError(f"{_describe(point)} cannot be imported: {error!r}") from error
+        if not (isinstance(loaded, type) and issubclass(loaded, Filter)):
+            raise PluginError(f"{_describe(point)} is not a class derived from filters.base.Filter")
+        own_name, role = getattr(loaded, "name", None), getattr(loaded, "role", None)
+        if own_name != name:
+            raise PluginError(f"{_describe(point)} has the name {own_name}")
+        if role not in ROLES:
+            raise PluginError(f"{_describe(point)} has the role {role!r}; expected one of {', '.join(ROLES)}")
+        self._loaded[name] = loaded
+        return loaded
 
     def all(self) -> list[type[Filter]]:
         """Return all filter classes, ordered by name. Raises PluginError if one cannot be imported or is invalid."""
@@ -59,7 +72,11 @@ class Registry:
 
     def summary(self) -> str:
         """Return the names of all filters in one line. The name of a plug-in's filter is followed by its package."""
-        return ", ".join(name + _describe_package(self._points[name]) for name in self.names())
+        points = [self._points[name] for name in self.names()]
+        plugins = {
+            point.name: point.dist.name for point in points if point.dist and not point.value.startswith("filters.")
+        }
+        return ", ".join(f"{name} ({plugins[name]})" if name in plugins else name for name in self.names())
 
 
 @lru_cache(maxsize=1)
@@ -68,28 +85,6 @@ def installed_registry() -> Registry:
     return Registry.from_entry_points()
 
 
-def _load_entry_point(point: EntryPoint) -> type[Filter]:
-    try:
-        loaded = point.load()
-    except Exception as error:
-        raise PluginError(f"{_describe(point)} cannot be imported: {error!r}") from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Filter)):
-        raise PluginError(f"{_describe(point)} is not a class derived from filters.base.Filter")
-    name, role = getattr(loaded, "name", None), getattr(loaded, "role", None)
-    if name != point.name:
-        raise PluginError(f"{_describe(point)} has the name {name}")
-    if role not in ROLES:
-        raise PluginError(f"{_describe(point)} has the role {role!r}; expected one of {', '.join(ROLES)}")
-    return loaded
-
-
 def _describe(point: EntryPoint) -> str:
     """Return the name of an installed filter with its package. Only errors need it: finding the package is slow."""
     return f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
-
-
-def _describe_package(point: EntryPoint) -> str:
-    """Return the package of a plug-in's filter in parentheses, or an empty string for a built-in filter."""
-    if point.dist is None or point.value.startswith("filters."):
-        return ""
-    return f" ({point.dist.name})"

@@ -30,9 +30,6 @@ MAX_EVENT_SECONDS = 0.002
 ALLOWANCE_SECONDS = 0.02
 """Largest allowance, in seconds of processor time."""
 
-REFILL_RATE = 0.005
-"""Seconds of allowance that are added in each second."""
-
 
 class TooCostly(Exception):
     """The rules of a filter took more processor time than a filter may take."""
@@ -61,7 +58,7 @@ class MatchingBudget:
     def start(self) -> None:
         """Begin to count the time for one event. Raises `TooCostly` if the allowance is used up."""
         now = self._monotonic()
-        refill = (now - self._started_at) * REFILL_RATE
+        refill = (now - self._started_at) * 0.005  # so 0.5 % of the time
         self._allowance = min(ALLOWANCE_SECONDS, self._allowance + refill)
         self._started_at = now
         if self._allowance <= 0:
@@ -90,16 +87,11 @@ MAX_RULES = 100  # written with one stream
 
 MAX_CLAUSES = 64
 """Maximum number of clauses of all rules together. If there are more, the index finds the rules by single keys."""
-MAX_UNINDEXED_RULES = 4
-"""Up to this number of rules, each rule is checked directly instead of looking up its keys first."""
 MAX_KEYS = 4096
 """Maximum number of index keys of all rules together. With more keys the index asks the filter about every event.
 
 Such a check looks up the event's keys in the filter's own table. The index would rebuild a long list at every change.
 """
-
-MAX_UNMETERED_CHARS = 400
-"""Rules with at most this number of characters together need no MatchingBudget: no event can make them slow."""
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WORD_OPERATOR = re.compile(r"(?:^|[ (-])(?:or|and|not)(?=[ )]|$)")  # in a canonical text without quotes
@@ -203,7 +195,15 @@ class Rules(Filter):
         return [_matched_item(named) for named in self.matching_rules(event)]
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        return [self._explain_rule(named, event) for named in self._metered(self.matching_rules(event))]
+        items: list[MatchedItem] = []
+        for named in self._metered(self.matching_rules(event)):
+            explanation = named.rule.explain(event)
+            if explanation.error is not None:
+                raise FilterFailure(self, explanation.error, named.id) from explanation.error
+            operators = explanation.matched_operators()
+            parts = [{"part": part.text, "indices": [list(span) for span in part.indices]} for part in operators]
+            items.append({**_matched_item(named), "filter": "rule", "parts": parts})
+        return items
 
     def without_failed(self, rule_id: str | None) -> Filter:
         return super().without_failed(rule_id) if rule_id is None else self.with_changes((), (rule_id,))
@@ -211,13 +211,20 @@ class Rules(Filter):
     def with_changes(self, added: Sequence[NamedRule], removed: Collection[str]) -> Self:
         """Return a copy of the filter with the rules ``added``, and without the rules whose ids are in ``removed``."""
         changed = copy(self)
-        changed._apply_changes(added, removed)  # noqa: SLF001 - a new object of this class
+        changed._change_rules(added, removed)  # noqa: SLF001 - a new object of this class
         return changed
 
-    def _apply_changes(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
+    def _change_rules(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
         self._rules, self._by_key = dict(self._rules), dict(self._by_key)
         self._rules_without_keys = set(self._rules_without_keys)
-        self._remove_rules(removed)
+        for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
+            self._rules_without_keys.discard(nth)
+            rule = self._rules.pop(nth).rule
+            self._chars -= len(rule.text)
+            for key in rule.keys() or ():
+                others = tuple(number for number in self._by_key.pop(key) if number != nth)
+                if others:
+                    self._by_key[key] = others
         self._add_rules(added)
 
     def _add_rules(self, added: Iterable[NamedRule]) -> None:
@@ -230,25 +237,18 @@ class Rules(Filter):
             for key in keys or ():
                 self._by_key[key] = (*self._by_key.get(key, ()), nth)
 
-    def _remove_rules(self, removed: Collection[str]) -> None:
-        for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
-            self._rules_without_keys.discard(nth)
-            rule = self._rules.pop(nth).rule
-            self._chars -= len(rule.text)
-            for key in rule.keys() or ():
-                others = tuple(number for number in self._by_key.pop(key) if number != nth)
-                if others:
-                    self._by_key[key] = others
-
     def _candidates(self, event: Event) -> Iterable[NamedRule]:
-        if len(self._rules) <= MAX_UNINDEXED_RULES:
+        if len(self._rules) <= 4:  # it takes less time to check each of them than to look up its keys first
             return self._rules.values()
         found = {nth for key in self._by_key.keys() & event.index_keys for nth in self._by_key[key]}
         return map(self._rules.__getitem__, sorted(found.union(self._rules_without_keys)))
 
     def _metered(self, rules: Iterable[NamedRule]) -> Iterable[NamedRule]:
-        """Yield the rules to evaluate. If they are long and evaluating them takes too long, raise FilterFailure."""
-        return rules if self._chars <= MAX_UNMETERED_CHARS else self._meter(rules)
+        """Yield the rules to evaluate. If they are long and evaluating them takes too long, raise FilterFailure.
+
+        Rules with at most 400 characters together need no MatchingBudget: no event can make them slow.
+        """
+        return rules if self._chars <= 400 else self._meter(rules)
 
     def _meter(self, rules: Iterable[NamedRule]) -> Iterator[NamedRule]:
         budget = self._budget
@@ -268,14 +268,6 @@ class Rules(Filter):
             return named.rule.matches(event)
         except Exception as error:
             raise FilterFailure(self, error, named.id) from error
-
-    def _explain_rule(self, named: NamedRule, event: Event) -> MatchedItem:
-        explanation = named.rule.explain(event)
-        if explanation.error is not None:
-            raise FilterFailure(self, explanation.error, named.id) from explanation.error
-        operators = explanation.matched_operators()
-        parts = [{"part": part.text, "indices": [list(span) for span in part.indices]} for part in operators]
-        return {**_matched_item(named), "filter": "rule", "parts": parts}
 
 
 class SavedRules(Rules):
@@ -317,7 +309,9 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
     The name of an operator is no tag: ``from:ada`` is the rule ``from:ada``, and not the rule ``ada`` with a tag.
     """
     found = _TAG.match(line)
-    tag = found.group(1) if found and not _is_reserved(found.group(1).lower(), registry) else ""
+    tag = found.group(1) if found else ""
+    if find_operator(tag.lower(), registry) is not None or tag.lower() in registry.names():
+        tag = ""
     with _located(nth, count, tag):
         return NamedRule(f"r{nth}", tag, Rule.parse(line[len(tag) + 1 if tag else 0 :], registry))
 
@@ -333,8 +327,3 @@ def _located(nth: int, count: int, tag: str) -> Iterator[None]:
     except RuleError as error:
         prefix = f"rule {nth}: " if count > 1 else ""
         raise error.shifted(len(tag) + 1 if tag else 0, prefix) from error
-
-
-def _is_reserved(name: str, registry: Registry) -> bool:
-    """Whether the name is that of a rule operator or of a filter, so that it cannot be the tag of a rule."""
-    return find_operator(name, registry) is not None or name in registry.names()

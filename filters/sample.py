@@ -10,7 +10,6 @@ from filters.base import Filter, Role
 from filters.error import ParameterError
 from filters.event import Event
 
-HASH_SPACE = 2**64  # number of possible hash values
 SAMPLE_HASH_KEY = b"stream-server sample"
 """Key of the hash. It must never change, because another key selects another sample, also on replay."""
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
@@ -33,7 +32,7 @@ class Sample(Filter):
     def __init__(self, percent: Decimal) -> None:
         self.percent = self.canonical_form = percent.normalize()
         # An integer is below the exact bound if and only if it is below the bound rounded up. No float, so no error.
-        self._upper_bound = -(int(percent * 10**6) * HASH_SPACE // -(100 * 10**6))
+        self._upper_bound = -(int(percent * 10**6) * 2**64 // -(100 * 10**6))
 
     @classmethod
     def parse(cls, value: str) -> Self:

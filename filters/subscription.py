@@ -18,20 +18,11 @@ from filters.suggestion import did_you_mean
 from filters.tables import whole_language
 from filters.track import Track
 
-_ALL_KINDS = frozenset(KINDS)
-
-
-STREAM_OPTIONS = ("since", "explain")
-"""Parameters of each stream that are no filters, for suggestions."""
-
 NEVER_MATCHES = "never_matches"
 """Code of the doubt about a filter, or about terms or rules of it, that can match nothing."""
 
 WORD_OPERATOR = "word_operator"
 """Code of the doubt about rules with the words ``or``, ``and`` and ``not``, which other languages use as operators."""
-
-MAX_TOLD = 10
-"""Most rules that one warning names."""
 
 
 class Doubt(NamedTuple):
@@ -59,7 +50,7 @@ def _summarize(narrowing: tuple[Filter, ...]) -> _Narrowing:
     kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
     return _Narrowing(
         frozenset([(type(part), part.canonical_form) for part in narrowing]),
-        reduce(frozenset.__and__, kind_sets) if kind_sets else _ALL_KINDS,
+        reduce(frozenset.__and__, kind_sets) if kind_sets else frozenset(KINDS),
         frozenset[str]().union(*[part.scopes for part in narrowing]),
     )
 
@@ -274,7 +265,7 @@ def _doubts_about(base: Filter, kinds: frozenset[str], languages: frozenset[str]
 
 
 def _doubt_rules(code: str, name: str, rules: list[str], what: str) -> Doubt:
-    told = tuple(rules[:MAX_TOLD])
+    told = tuple(rules[:10])
     more = "" if len(rules) == len(told) else f", and {len(rules) - len(told)} more"
     return Doubt(code, name, told, f"these rules of {name} {what}: {', '.join(told)}{more}")
 
@@ -324,7 +315,7 @@ def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter
             classes.append(registry.get(name))
         except KeyError:
             shown = name[:40]
-            meant = did_you_mean(name, (*registry.names(), *STREAM_OPTIONS))
+            meant = did_you_mean(name, (*registry.names(), "since", "explain"))
             message = f"unknown parameter {shown!r}{meant}"
             raise ParameterError(message, param=shown, code="unknown_parameter") from None
     parsed: list[Filter] = [] if Kinds in classes else [DEFAULT_FILTER]

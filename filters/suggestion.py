@@ -3,12 +3,6 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-MIN_SIMILARITY = 0.6
-"""Minimum similarity (difflib's ratio, 0 to 1) of an unknown name to the name that a message suggests."""
-
-MAX_CHARS = 40
-"""Longest unknown name that is compared, in characters, because the comparison takes quadratic time."""
-
 _SAME_MEANING = (
     ("message", "text", "body", "content", "status", "tweet"),
     ("lang", "language", "languages"),
@@ -40,12 +34,12 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
     A name of another API comes before a name of similar letters: ``text`` means ``message``.
     """
     names = [*dict.fromkeys(known)]
-    folded = name[:MAX_CHARS].lower()
+    folded = name[:40].lower()  # because the comparison takes quadratic time
     for same in _SAME_MEANING:
         if folded in same and same[0] in names:
             return same[0]
     by_folded = {each.lower(): each for each in reversed(names)}
-    found = get_close_matches(folded, by_folded, n=1, cutoff=MIN_SIMILARITY)
+    found = get_close_matches(folded, by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
 
 

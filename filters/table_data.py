@@ -1,4 +1,16 @@
-"""The data of :mod:`filters.tables`, which ``python -m tests.filters.tables`` writes."""
+"""The data of :mod:`filters.tables`, which ``python -m tests.filters.tables`` writes.
+
+``COMBINING_MARKS``      category M: marks that combine with the letter before them. Without these most Indic words
+                         would be split
+``NON_DECIMAL_NUMBERS``  categories Nl and No: Roman, circled and superscript numbers. ``re`` counts them as letters,
+                         but hashtags do not
+``PICTOGRAPHS``          category So, Extended_Pictographic and skin tones: emoji, also those to come, dingbats and
+                         similar symbols
+``INVISIBLE``            Default_Ignorable_Code_Point (Unicode 5.21): characters that are drawn only by their effect on
+                         others, if at all: joiners, soft hyphens, marks of the writing direction, variation selectors
+                         and the tags of flags
+``NEWER_LETTERS``, ``NEWER_NUMBERS``, ``NEWER_MARKS``  categories L, N and M, newer than Unicode 14
+"""
 
 # ruff: noqa: E501, RUF001 - long lists that nobody reads, with letters of all scripts
 

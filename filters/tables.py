@@ -8,20 +8,12 @@ So what is newer than Unicode 14 is in tables of its own.
 """
 
 from filters import table_data
+from filters.table_data import COMBINING_MARKS, NEWER_LETTERS, NEWER_NUMBERS
 
 
 def _pairs_of(table: str) -> dict[str, str]:
     return dict(pair.split("=") for pair in table.split())
 
-
-COMBINING_MARKS = table_data.COMBINING_MARKS
-"""Category M: marks that combine with the letter before them. Without these most Indic words would be split."""
-
-NON_DECIMAL_NUMBERS = table_data.NON_DECIMAL_NUMBERS
-"""Categories Nl and No: Roman, circled and superscript numbers. ``re`` counts them as letters, but hashtags do not."""
-
-PICTOGRAPHS = table_data.PICTOGRAPHS
-"""Category So, Extended_Pictographic and skin tones: emoji, also those to come, dingbats and similar symbols."""
 
 ACCENTED_LATIN = (
     r"\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0253\u0254\u0256\u0257\u0259\u025b\u0263\u0268\u026f\u0272\u0289\u028b"
@@ -30,21 +22,6 @@ ACCENTED_LATIN = (
 """Accented Latin letters as twitter-text defines them. They end a login, and they may stand in a host or a path."""
 
 CYRILLIC = r"\u0400-\u04ff"  # Cyrillic letters, which twitter-text allows in paths
-
-INVISIBLE = table_data.INVISIBLE
-"""Default_Ignorable_Code_Point (Unicode 5.21): characters that are drawn only by their effect on others, if at all.
-
-They include joiners, soft hyphens, marks of the writing direction, variation selectors and the tags of flags.
-"""
-
-NEWER_LETTERS = table_data.NEWER_LETTERS
-"""Category L, newer than Unicode 14."""
-
-NEWER_NUMBERS = table_data.NEWER_NUMBERS
-"""Category N, newer than Unicode 14."""
-
-NEWER_MARKS = table_data.NEWER_MARKS
-"""Category M, newer than Unicode 14."""
 
 LETTERS_AND_DIGITS = rf"\w{NEWER_LETTERS}{NEWER_NUMBERS}"
 """Letters, numbers and ``_``, on every version of Python the same."""

@@ -18,8 +18,6 @@ from filters.tokens import blank_emoji, find_starts, is_substring_term, pairs, t
 WORD_START, WORD_END, OTHER_START, OTHER_END = "\x1c", "\x1d", "\x1e", "\x1f"
 """The marks around a word and around another character or emoji. They count as white space, which no term has."""
 
-_SIGNS = ("#", "@", "$")
-
 
 class SearchedTerm(NamedTuple):
     """A term for which the text itself must be searched, because it is not among the words and entities of a text.
@@ -58,7 +56,7 @@ def searched_term(term: str) -> SearchedTerm | None:
     A word, an emoji, an entity (``#tag``), and up to two characters of a script without spaces need no search: they are
     among the terms of each text that has them.
     """
-    if term[:1] in _SIGNS and is_entity(term):
+    if term[:1] in ("#", "@", "$") and is_entity(term):
         return None
     if is_substring_term(term) and blank_emoji(term) == term:
         return SearchedTerm(term, pairs(term), "") if len(term) > 2 else None

@@ -20,18 +20,8 @@ from operator import add
 from typing import NamedTuple
 
 from filters.invisible import EMOJI, INFORMATION, KEYCAP, drop_invisible
-from filters.tables import (
-    COMBINING_MARKS,
-    INVISIBLE,
-    LETTERS_AND_DIGITS,
-    NEWER_LETTERS,
-    NEWER_MARKS,
-    NEWER_NUMBERS,
-    PICTOGRAPHS,
-    UNSPACED_SCRIPTS,
-    WORD_CHARACTERS,
-    ZERO_WIDTH_JOINERS,
-)
+from filters.table_data import COMBINING_MARKS, INVISIBLE, NEWER_LETTERS, NEWER_MARKS, NEWER_NUMBERS, PICTOGRAPHS
+from filters.tables import LETTERS_AND_DIGITS, UNSPACED_SCRIPTS, WORD_CHARACTERS, ZERO_WIDTH_JOINERS
 
 _CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _STRETCH = re.compile(f"[{UNSPACED_SCRIPTS}][{UNSPACED_SCRIPTS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}]*")
@@ -90,14 +80,14 @@ _EMOJI_PATTERN = re.compile(EMOJI)
 _SPECIAL = re.compile(rf"[{PICTOGRAPHS}{UNSPACED_SCRIPTS}\u20e3]")
 _ASCII_WORDS = re.compile(r"[a-z0-9_]+")
 _WORDS = re.compile(f"[{LETTERS_AND_DIGITS}][{WORD_CHARACTERS}]*")
-_NO_EMOJI = rf"(?!{KEYCAP}|{INFORMATION})"
 _NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}]|{KEYCAP}|{INFORMATION})"
-_WORDS_AND_EMOJIS = re.compile(rf"{EMOJI}|[{LETTERS_AND_DIGITS}](?:{_NO_EMOJI}[{WORD_CHARACTERS}])*")
-_SPACED_WORD = rf"{_NOT_UNSPACED}[{LETTERS_AND_DIGITS}](?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*"
-_TOKENS = re.compile(rf"(?P<emoji>{EMOJI})|(?P<unspaced>[{UNSPACED_SCRIPTS}])|(?P<word>{_SPACED_WORD})")
+_WORDS_AND_EMOJIS = re.compile(rf"{EMOJI}|[{LETTERS_AND_DIGITS}](?:(?!{KEYCAP}|{INFORMATION})[{WORD_CHARACTERS}])*")
+_TOKENS = re.compile(
+    rf"(?P<emoji>{EMOJI})|(?P<unspaced>[{UNSPACED_SCRIPTS}])"
+    rf"|(?P<word>{_NOT_UNSPACED}[{LETTERS_AND_DIGITS}](?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*)"
+)
 _NEWER = f"{NEWER_LETTERS}{NEWER_MARKS}"
 _NEWER_STRETCH = re.compile(f"([{_NEWER}]+)")
-_FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
 
 def _in_basic_plane(table: str) -> str:
@@ -146,7 +136,7 @@ def fold_visible(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    for wide, sign in _FULLWIDTH_SIGNS.items():
+    for wide, sign in (("\uff03", "#"), ("\uff20", "@"), ("\uff04", "$")):
         text = text.replace(wide, sign)
     if not _MAY_BE_NEWER.search(text):
         return _fold_known(text)
@@ -201,9 +191,6 @@ def blank_emoji(folded: str) -> str:
     return _EMOJI_PATTERN.sub(lambda emoji: " " * len(emoji.group()), folded)
 
 
-MAX_COMPOUND_CHARS = 60  # longer pieces of a text are no compounds
-
-
 def compounds(folded: str) -> Iterator[str]:
     """Yield the pieces of a case-folded text between spaces that consist of several words, such as ``don't``.
 
@@ -220,7 +207,7 @@ def _compound(piece: str) -> str:
 
     Return an empty string for a single word or a long piece.
     """
-    if len(piece) > MAX_COMPOUND_CHARS:
+    if len(piece) > 60:
         return ""
     found = list(tokens(piece))
     return piece[found[0].start : found[-1].end] if len(found) > 1 else ""

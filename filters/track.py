@@ -18,9 +18,6 @@ from filters.tokens import fold
 MAX_PHRASES = 400  # of one filter
 MAX_PHRASE_BYTES = 60  # of one phrase, in UTF-8
 
-MAX_CANDIDATE_KEYS = 3
-"""Number of index keys of a phrase that must be searched in the text. Three leave few false candidates."""
-
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN_PHRASES = re.compile(r"[A-Za-z0-9_, ]+")
 _IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -38,11 +35,6 @@ class _SearchedPhrase(NamedTuple):
 
     required: Clause
     searched: tuple[SearchedTerm, ...]
-
-    @property
-    def may_be_compounds(self) -> bool:
-        """Whether each searched term begins and ends with a word, as the compounds do that are index keys of a text."""
-        return all(each.marked and not each.begins_with_mark and not each.ends_with_mark for each in self.searched)
 
     def is_in(self, analyzed: AnalyzedText) -> bool:
         if not self.required <= analyzed.terms:
@@ -107,8 +99,10 @@ class Track(Filter):
             return cls([frozenset(fold(text).split()) for text in texts], are_plain=True)
         phrases = [frozenset(map(fold, _split(text))) for text in texts]
         unmatchable = {term for text in texts for term in _split(text) if _is_unmatchable(term)}
-        wordless = (text for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
-        unmatchable.update(_shown(text.strip()) for text in wordless)
+        for text, phrase in zip(texts, phrases, strict=True):
+            if not _has_word(phrase):
+                shown, is_visible = text.strip(), drop_invisible(text).strip()
+                unmatchable.add(shown if is_visible else " ".join(f"U+{ord(character):04X}" for character in shown))
         return cls([phrase for phrase in phrases if phrase], sorted(unmatchable))
 
     def index_terms(self) -> IndexTerms:
@@ -118,10 +112,13 @@ class Track(Filter):
         A phrase whose searched terms begin and end with words has an exact clause too. Most texts with the phrase have
         these terms as index keys (:func:`filters.tokens.compounds`).
         """
-        searched = (found.required for found in self._searched_phrases.values())
-        candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
-        compound = [phrase for phrase, found in self._searched_phrases.items() if found.may_be_compounds]
-        return IndexTerms([*self._word_phrases, *compound], candidates)
+        exact, candidates = [*self._word_phrases], []
+        for phrase, found in self._searched_phrases.items():
+            # Three keys leave few false candidates.
+            candidates.append(frozenset(sorted(found.required, key=estimate_rarity)[-3:]))
+            if all(term.marked and not term.begins_with_mark and not term.ends_with_mark for term in found.searched):
+                exact.append(phrase)
+        return IndexTerms(exact, candidates)
 
     def matches(self, event: Event) -> bool:
         terms = event.terms
@@ -161,11 +158,6 @@ def _has_word(phrase: Clause) -> bool:
 def _split(phrase: str) -> Iterator[str]:
     """Return the terms of a phrase as written, but without invisible characters. There may be none."""
     return filter(None, map(drop_invisible, phrase.split()))
-
-
-def _shown(phrase: str) -> str:
-    """Return a phrase for a message. If it is invisible, return its code points, such as ``U+FE0F``."""
-    return phrase if drop_invisible(phrase).strip() else " ".join(f"U+{ord(character):04X}" for character in phrase)
 
 
 def _is_unmatchable(term: str) -> bool:

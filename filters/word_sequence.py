@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from filters.entities import Cashtag, Entities, Hashtag, Indices, Mention, Url, extract_entities, to_display_url
+from filters.entities import Cashtag, Entities, Indices, Mention, Url, extract_entities, to_display_url
 from filters.folded_text import MAX_CACHED_TEXTS, folded_text
 from filters.tables import LETTERS_AND_DIGITS, UNSPACED_SCRIPTS, WORD_CHARACTERS
 from filters.tokens import Token, fold, has_unspaced, tokens, words_in_order
@@ -162,7 +162,7 @@ def _pieces(text: str, entities: Entities) -> Iterator[_Piece]:
         yield _Piece(blank_link_prefixes(text), 0)
         return
     at = 0
-    for entity in sorted([entity for family in entities for entity in family], key=_indices):
+    for entity in sorted([entity for family in entities for entity in family], key=lambda entity: entity.indices):
         start, end = entity.indices
         yield _Piece(blank_link_prefixes(text[at:start]), at)
         if isinstance(entity, Url):
@@ -173,7 +173,3 @@ def _pieces(text: str, entities: Entities) -> Iterator[_Piece]:
             yield _Piece(entity.login if isinstance(entity, Mention) else entity.text, start, entity.indices)
         at = max(at, end)  # the entities of a foreign status may overlap
     yield _Piece(blank_link_prefixes(text[at:]), at)
-
-
-def _indices(entity: Mention | Hashtag | Cashtag | Url) -> Indices:
-    return entity.indices

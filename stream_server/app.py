@@ -24,7 +24,7 @@ from stream_server.events.bus_signature import BusSignature
 from stream_server.events.language import detect_nothing, load_detector
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
-from stream_server.feed.log_reader import LogReader, RingFiller
+from stream_server.feed.log_reader import LogReader, fill_ring
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_validity_cache import MAX_UNHEARD_CANARIES, TokenRecheck, TokenValidityCache
 from stream_server.hub.disconnect import ReconnectSpread
@@ -116,7 +116,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, config), name="background services")
     try:
         await _wait_for_feed(feed, app[FEED_TASK])
-        await RingFiller(log, hub.ring).fill()
+        await fill_ring(log.read_back, hub.ring)
         services.trends.begin()  # it counts the entries in the ring, which are from before the start
         yield app
     finally:
@@ -217,7 +217,7 @@ async def _run_background_services(services: BackgroundServices, config: Config)
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
     """Wait until the feed is ready for the first time. If the feed fails before that, raise its exception."""
-    ready = asyncio.create_task(feed.wait_ready(), name="feed: first ready")
+    ready = asyncio.create_task(feed.link_health.healthy.wait(), name="feed: first ready")
     await asyncio.wait({ready, feed_task}, return_when=asyncio.FIRST_COMPLETED)
     ready.cancel()
     if feed_task.done():
@@ -282,7 +282,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
     job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, write_guard, _ = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: count_streams(hub.registry.open_by_framing),
-        "streams_live": hub.count_live_clients,
+        "streams_live": lambda: hub.live.count,
         "streams_ended_total": lambda: hub.counters.ended_streams,
         "events_published_total": lambda: hub.counters.published,
         "events_delivered_total": lambda: hub.live.flusher.times.delivered,

@@ -29,9 +29,7 @@ USER_FIELDS = {
     "retweets_of": ("it reposts", attrgetter("reposted_author", "reposted_author_login")),
 }
 """For each operator on a user: what the status does with this user, and a function for the user's id and login."""
-_SHOWN_FORMS = {"repost": "retweet"}
 _LOGIN = re.compile(r"[A-Za-z0-9_]{1,20}")
-_ID = re.compile(r"[0-9]{1,20}")
 _PERCENT = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,2})?")
 _RANGE = re.compile(r"(?P<least>[0-9]{1,12})(?:\.\.(?P<most>[0-9]{1,12})?)?|\.\.(?P<below>[0-9]{1,12})")
 
@@ -127,7 +125,8 @@ def parse_form(value: OperatorValue) -> Condition:
         expected = f"one of {', '.join(FORMS)}{did_you_mean(value.text, FORMS)}"
         raise value.refusal(f"unknown value of is: {value.text[:40]!r}", expected)
     reasons = f"it is a {form}", f"it is not a {form}"
-    return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", (f"{index_keys.FLAG}is:{form}",), lambda _: reasons)
+    shown = "retweet" if form == "repost" else form
+    return KeyCondition(f"is:{shown}", (f"{index_keys.FLAG}is:{form}",), lambda _: reasons)
 
 
 def parse_has(value: OperatorValue) -> Condition:
@@ -157,7 +156,7 @@ def parse_language(value: OperatorValue) -> Condition:
 def parse_conversation(value: OperatorValue) -> Condition:
     """Return the condition of the rule operator ``conversation_id:``. Raises RuleError for an invalid status id."""
     thread = value.text
-    if not _ID.fullmatch(thread):
+    if not (thread.isascii() and thread.isdecimal()) or len(thread) > 20:
         raise value.refusal(f"{thread[:40]!r} is not an id", "the id of a status")
 
     def describe(event: Event) -> tuple[str, str]:

@@ -42,7 +42,6 @@ MAX_PAIRS = 8
 """Most areas, and most languages, of one branch that are compared with each other."""
 
 _LOCATION_KEYS = (index_keys.PLACE, index_keys.COUNTRY)
-_SINGLE_KEYS = (index_keys.CONVERSATION, *_LOCATION_KEYS)  # of what a status has once
 _NO_KINDS: frozenset[str] = frozenset()
 _LANG = "lang:"
 _REPOST, _REPLY, _GEO, _MEDIA = "is:retweet", "is:reply", "has:geo", "has:media"
@@ -148,7 +147,8 @@ def _reach_of_branch(branch: list[Operator], known: dict[str, _Wants]) -> Reach:
     if not compared:
         return Reach(kinds)
     tags = [each.text[len(_LANG) :] for each in compared if each.text.startswith(_LANG)]
-    if _have_empty_range(compared) or _have_apart_areas(compared) or not _may_share_language(tags):
+    are_apart = not all(_are_compatible(one, other) for one, other in combinations(tags[:MAX_PAIRS], 2))
+    if are_apart or _have_empty_range(compared) or _have_apart_areas(compared):
         return _NOTHING
     return Reach(kinds, frozenset(map(whole_language, tags[:1])))
 
@@ -173,7 +173,9 @@ def _implied(condition: Condition) -> Iterator[str]:
         yield from (word for word in condition.phrase.words if searched_term(word) is None)
     elif isinstance(condition, UserCondition) and not text.startswith("from:"):
         yield _REPLY if text.startswith("to:") else _REPOST
-    elif isinstance(condition, AreaCondition) or (isinstance(condition, KeyCondition) and _is_location(condition)):
+    elif isinstance(condition, AreaCondition) or (
+        isinstance(condition, KeyCondition) and any(key.startswith(_LOCATION_KEYS) for key in condition.keys)
+    ):
         yield _GEO
     elif text in {"has:images", "has:video_link"}:
         yield _MEDIA
@@ -190,18 +192,14 @@ def _single_facts(condition: Condition) -> Iterator[tuple[str, str]]:
         yield f"{verb} {'id' if condition.is_id else 'login'}", user
     elif isinstance(condition, KeyCondition) and len(condition.keys) == 1:
         (key,) = condition.keys
-        prefix = next((prefix for prefix in _SINGLE_KEYS if key.startswith(prefix)), None)
-        if prefix is not None:
-            yield prefix, key
+        for prefix in (index_keys.CONVERSATION, *_LOCATION_KEYS):
+            if key.startswith(prefix):
+                yield prefix, key
     implied = set(_implied(condition))
     if _REPOST in implied:
         yield "repost", "yes"
     elif _GEO in implied or condition.text == "is:quote":  # a repost has neither a location nor words of its own
         yield "repost", "no"
-
-
-def _is_location(condition: KeyCondition) -> bool:
-    return any(key.startswith(_LOCATION_KEYS) for key in condition.keys)
 
 
 def _kinds_of_condition(condition: Condition) -> frozenset[str]:
@@ -234,11 +232,6 @@ def _have_apart_areas(conditions: Collection[Condition]) -> bool:
         not any(boxes_overlap(part, other) for part in one for other in another)
         for one, another in combinations(areas, 2)
     )
-
-
-def _may_share_language(tags: list[str]) -> bool:
-    """Whether one text may match all language ``tags``: no two of them exclude each other."""
-    return all(_are_compatible(one, other) for one, other in combinations(tags[:MAX_PAIRS], 2))
 
 
 @lru_cache(1024)  # many branches of a rule may have the same tags

@@ -5,7 +5,6 @@ A repost has no location, and a quote does not have the location of its original
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator
 from decimal import Decimal
 from math import asin, cos, degrees, radians, sin, sqrt
 
@@ -21,9 +20,9 @@ EARTH_RADIUS_KM = 6371.0088  # mean radius of the Earth in kilometres (IUGG)
 
 _NUMBER = r"-?[0-9]{1,3}(?:\.[0-9]{1,15})?"
 _BOX = re.compile(rf"\[\s*({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s+({_NUMBER})\s*\]")
-_RADIUS = r"[0-9]{1,3}(?:\.[0-9]{1,15})?"
-_CIRCLE = re.compile(rf"\[\s*({_NUMBER})\s+({_NUMBER})\s+({_RADIUS})\s*(km|mi)\s*\]", re.IGNORECASE)
-_COUNTRY = re.compile(r"[A-Za-z]{2}")
+_CIRCLE = re.compile(
+    rf"\[\s*({_NUMBER})\s+({_NUMBER})\s+([0-9]{{1,3}}(?:\.[0-9]{{1,15}})?)\s*(km|mi)\s*\]", re.IGNORECASE
+)
 
 
 class AreaCondition(Condition):
@@ -57,9 +56,15 @@ class AreaCondition(Condition):
         return "it has no location"
 
     def _contains_box(self, place: Box) -> bool:
+        """Whether the box around the area contains the place, and the area its corners."""
         west, south, east, north = place
-        corners = ((lon, lat) for lon in (west, east) for lat in (south, north))
-        return _box_within(place, self.box) and all(self.contains(lon, lat) for lon, lat in corners)
+        if not (self.box[1] <= south and north <= self.box[3]):
+            return False
+        around = longitude_spans(self.box[0], self.box[2])
+        for first, last in longitude_spans(west, east):
+            if not any(left <= first and last <= right for left, right in around):
+                return False
+        return all(self.contains(lon, lat) for lon in (west, east) for lat in (south, north))
 
 
 class BoxCondition(AreaCondition):
@@ -83,7 +88,10 @@ class RadiusCondition(AreaCondition):
         self._radius_km = radius_km
 
     def contains(self, lon: float, lat: float) -> bool:
-        return _distance_km(self._lon, self._lat, lon, lat) <= self._radius_km
+        # The distance between two points on a sphere, by the haversine formula.
+        east, north = radians(lon - self._lon) / 2, radians(lat - self._lat) / 2
+        chord = sin(north) ** 2 + cos(radians(self._lat)) * cos(radians(lat)) * sin(east) ** 2
+        return 2 * EARTH_RADIUS_KM * asin(min(1.0, sqrt(chord))) <= self._radius_km
 
 
 def parse_place(value: OperatorValue) -> Condition:
@@ -97,7 +105,7 @@ def parse_place(value: OperatorValue) -> Condition:
 
 def parse_country(value: OperatorValue) -> Condition:
     """Return the condition of ``place_country:``. Raises RuleError unless the value has two letters (ISO 3166-1)."""
-    if not _COUNTRY.fullmatch(value.text):
+    if len(value.text) != 2 or not (value.text.isascii() and value.text.isalpha()):
         raise value.refusal(f"{value.text[:40]!r} is not a country code", "two letters such as GB")
     code = value.text.lower()
     key = index_keys.COUNTRY + code
@@ -109,12 +117,16 @@ def parse_box(value: OperatorValue) -> Condition:
     found = _BOX.fullmatch(value.text)
     if found is None:
         raise value.refusal("not a box", "[west south east north] in degrees")
-    west, south, east, north = box = [float(number) for number in found.groups()]
+    west, south, east, north = [float(number) for number in found.groups()]
     if not box_in_range(west, south, east, north):
         raise value.refusal("a coordinate of the box is out of range", "longitudes to ±180, latitudes to ±90")
     if south >= north or west == east:
         raise value.refusal("the box is empty", "south below north, west apart from east")
-    if max(_sides_km(*box)) >= MAX_MILES * KM_PER_MILE:
+    width = sum(right - left for left, right in longitude_spans(west, east))
+    widest = 0.0 if south <= 0 <= north else min(abs(south), abs(north))  # the latitude nearest to the equator
+    height_km = radians(north - south) * EARTH_RADIUS_KM
+    width_km = radians(width) * EARTH_RADIUS_KM * cos(radians(widest))
+    if max(height_km, width_km) >= MAX_MILES * KM_PER_MILE:
         raise value.refusal("the box is too large", f"sides shorter than {MAX_MILES} miles")
     shown = " ".join(map(_format_number, found.groups()))
     return BoxCondition(f"bounding_box:[{shown}]", (west, south, east, north))
@@ -147,21 +159,6 @@ def _format_number(number: str) -> str:
     return "0" if shown == "-0" else shown
 
 
-def _distance_km(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
-    """Return the distance in kilometres between two points on a sphere (haversine formula)."""
-    east, north = radians(other_lon - lon) / 2, radians(other_lat - lat) / 2
-    chord = sin(north) ** 2 + cos(radians(lat)) * cos(radians(other_lat)) * sin(east) ** 2
-    return 2 * EARTH_RADIUS_KM * asin(min(1.0, sqrt(chord)))
-
-
-def _sides_km(west: float, south: float, east: float, north: float) -> Iterator[float]:
-    """Return the height and the width of a box in kilometres, the width at the latitude nearest to the equator."""
-    width = sum(right - left for left, right in longitude_spans(west, east))
-    yield radians(north - south) * EARTH_RADIUS_KM
-    widest = 0.0 if south <= 0 <= north else min(abs(south), abs(north))
-    yield radians(width) * EARTH_RADIUS_KM * cos(radians(widest))
-
-
 def _bounding_box(lon: float, lat: float, radius_km: float) -> Box:
     """Return a box in degrees around a circle of ``radius_km``, a little larger. Near a pole it has all longitudes."""
     height = degrees(radius_km / EARTH_RADIUS_KM) * 1.001
@@ -175,10 +172,3 @@ def _bounding_box(lon: float, lat: float, radius_km: float) -> Box:
 
 def _wrap_longitude(lon: float) -> float:
     return lon - 360 if lon > 180 else lon + 360 if lon < -180 else lon
-
-
-def _box_within(inner: Box, outer: Box) -> bool:
-    if not (outer[1] <= inner[1] and inner[3] <= outer[3]):
-        return False
-    spans, around = longitude_spans(inner[0], inner[2]), longitude_spans(outer[0], outer[2])
-    return all(any(left <= west and east <= right for left, right in around) for west, east in spans)

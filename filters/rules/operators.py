@@ -75,8 +75,9 @@ HASHTAG = OperatorSpec("", "#tag", words.parse_keyword, "the hashtag, exactly", 
 MENTION = OperatorSpec("", "@login", words.parse_keyword, "the mention of this user", "@ada")
 CASHTAG = OperatorSpec("", "$tag", words.parse_keyword, "the cashtag, exactly", "$TEA")
 PHRASE = OperatorSpec("", '"words"', words.parse_phrase, _HELP["phrase"], '"green tea"')
-_NEAR = f'"words"~1…{words.MAX_DISTANCE}'
-PROXIMITY = OperatorSpec("", _NEAR, words.parse_phrase, _HELP["proximity"], '"tea cup"~2')
+PROXIMITY = OperatorSpec(
+    "", f'"words"~1…{words.MAX_DISTANCE}', words.parse_phrase, _HELP["proximity"], '"tea cup"~2'
+)
 SPEC_BY_SIGN = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION, "$": CASHTAG, "\uff04": CASHTAG}
 """The operators for words that begin with a sign, by this sign."""
 

@@ -23,7 +23,7 @@ from filters.rules.operators import (
     suggest_operator,
 )
 from filters.rules.words import parse_phrase
-from filters.tables import INVISIBLE
+from filters.table_data import INVISIBLE
 
 TokenKind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
 
@@ -61,12 +61,17 @@ _QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 _DISTANCE = re.compile(r"~([^\s()]*)")
 _ESCAPED = re.compile(r'\\(["\\])')
 _PUNCTUATION: dict[str, TokenKind] = {"(": "(", ")": ")", "-": "-"}
-_BLANK_CONTROLS = "\t\n\r"
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """Return the tokens of a rule in order; the last has the kind ``end``. Raises RuleError for an invalid text."""
-    _check_characters(text)
+    """Return the tokens of a rule in order; the last has the kind ``end``. Raises RuleError for an invalid text.
+
+    Control characters except white space are invalid, and so are surrogates, which JSON allows in strings.
+    """
+    for place, character in enumerate("" if text.isascii() and text.isprintable() else text, start=1):
+        category = unicodedata.category(character)
+        if category == "Cs" or (category == "Cc" and character not in "\t\n\r"):
+            raise RuleError(f"U+{ord(character):04X} is not allowed in a rule", column=place, expected="text")
     at = _skip(_BLANKS, text, 0)
     while at < len(text):
         token = _read_token(text, at)
@@ -111,16 +116,6 @@ def _read_quoted(text: str, at: int) -> tuple[str, int]:
         if unicodedata.category(character) == "Cc":
             raise RuleError("the quotes contain a control character", column=at + 2 + place, expected="text")
     return _ESCAPED.sub(r"\1", inside), found.end()
-
-
-def _check_characters(text: str) -> None:
-    """Raise RuleError for control characters (except white space) and for surrogates, which JSON allows in strings."""
-    if text.isascii() and text.isprintable():
-        return
-    for place, character in enumerate(text, start=1):
-        category = unicodedata.category(character)
-        if category == "Cs" or (category == "Cc" and character not in _BLANK_CONTROLS):
-            raise RuleError(f"U+{ord(character):04X} is not allowed in a rule", column=place, expected="text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +196,6 @@ MAX_DEPTH = 32  # of nested parentheses
 
 _EXPECTED_OPERATOR = "an operator, such as a word"
 _EXPECTED_AFTER_MINUS = "an operator right behind the minus"
-_PROBLEM_AT = {")": "an operator is missing before this )", "end": "the rule ends here"}
-_EXPECTED_STANDALONE = "an operator beside it that can, such as a word, from: or #tag"
 
 
 def parse_rule(text: str, registry: Registry, *, negate_groups: bool = False) -> Node:
@@ -217,7 +210,8 @@ def parse_rule(text: str, registry: Registry, *, negate_groups: bool = False) ->
     _check_rule_wide(node, inside=False)
     loose = _find_dependent_operator(node)
     if loose is not None:
-        raise RuleError(f"{format_node(loose)} cannot stand alone", column=loose.column, expected=_EXPECTED_STANDALONE)
+        expected = "an operator beside it that can, such as a word, from: or #tag"
+        raise RuleError(f"{format_node(loose)} cannot stand alone", column=loose.column, expected=expected)
     if len(canonical := format_node(node)) > MAX_RULE_CHARS:
         raise _too_long(len(canonical))
     return node
@@ -261,7 +255,8 @@ class _Parser:
         if token.kind == "(":
             return self._parse_group()
         if token.kind in {")", "end"} or _is_or(token):
-            raise token.refusal(_PROBLEM_AT.get(token.kind, "an operand of OR is missing"), _EXPECTED_OPERATOR)
+            problems = {")": "an operator is missing before this )", "end": "the rule ends here"}
+            raise token.refusal(problems.get(token.kind, "an operand of OR is missing"), _EXPECTED_OPERATOR)
         return self._parse_operator()
 
     def _parse_group(self) -> Node:

@@ -145,51 +145,32 @@ def _find_logins(node: Node) -> Iterator[tuple[Operator, str]]:
 
 def _explain_node(node: Node, event: Event) -> Explanation:
     if isinstance(node, Operator):
-        return _explain_operator(node, event)
+        text, condition = format_node(node), node.condition
+        try:
+            matched, why = condition.matches(event) is not node.negated, condition.describe(event)
+            indices = tuple(condition.indices(event))
+        except Exception as error:  # noqa: BLE001 - a plug-in filter may raise anything, and the explanation reports it
+            why = f"it raised {type(error).__name__}"
+            return Explanation(text, node.column, matched=False, why=why, error=error)
+        return Explanation(text, node.column, matched, why, indices, negated=node.negated)
     parts = tuple(_explain_node(part, event) for part in node.parts)
-    every = isinstance(node, And)
-    matched = all(part.matched for part in parts) if every else any(part.matched for part in parts)
+    found = ", ".join(part.text for part in parts if part.matched)
+    missing = ", ".join(part.text for part in parts if not part.matched)
+    if isinstance(node, And):
+        matched, why = not missing, f"does not hold: {missing}" if missing else "all parts hold"
+    else:
+        matched, why = bool(found), f"holds: {found}" if found else "no part holds"
     failed = next((part.error for part in parts if part.error is not None), None)
-    why = _summarize(parts, every=every)
     return Explanation(format_node(node), node_column(node), matched, why, parts=parts, error=failed)
-
-
-def _explain_operator(node: Operator, event: Event) -> Explanation:
-    condition = node.condition
-    try:
-        matched, why = condition.matches(event) is not node.negated, condition.describe(event)
-        indices = tuple(condition.indices(event))
-    except Exception as error:  # noqa: BLE001 - a plug-in filter may raise anything, and the explanation reports it
-        return Explanation(
-            format_node(node), node.column, matched=False, why=f"it raised {type(error).__name__}", error=error
-        )
-    return Explanation(format_node(node), node.column, matched, why, indices, negated=node.negated)
-
-
-def _summarize(parts: tuple[Explanation, ...], *, every: bool) -> str:
-    if every:
-        missing = [part.text for part in parts if not part.matched]
-        return f"does not hold: {', '.join(missing)}" if missing else "all parts hold"
-    found = [part.text for part in parts if part.matched]
-    return f"holds: {', '.join(found)}" if found else "no part holds"
 
 
 def _compile(node: Node) -> Matcher:
     """Return one function that evaluates the tree of a rule. It must be fast, because it is called for many events."""
     if isinstance(node, Operator):
-        return _compile_not(node.condition.matches) if node.negated else node.condition.matches
-    return _compile_group(tuple(map(_compile, node.parts)), decisive=isinstance(node, Or))
-
-
-def _compile_not(check: Matcher) -> Matcher:
-    def denied(event: Event) -> bool:
-        return not check(event)
-
-    return denied
-
-
-def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
-    """Return a function that evaluates an OR or AND. The first part whose result is ``decisive`` decides (OR: True)."""
+        holds = node.condition.matches
+        return (lambda event: not holds(event)) if node.negated else holds
+    checks = tuple(map(_compile, node.parts))
+    decisive = isinstance(node, Or)  # the first part with this result decides
 
     def group(event: Event) -> bool:
         for check in checks:
@@ -227,7 +208,11 @@ def _index_terms_of(node: Node) -> IndexTerms | None:
                 joined = _join_clauses(joined, terms.exact)
         if len(joined) <= MAX_CLAUSES:
             return IndexTerms(joined)
-    rarest = sorted([terms.exact or terms.candidates for terms in found], key=_rarity_of_commonest, reverse=True)
+    rarest = [terms.exact or terms.candidates for terms in found]
+    rarest.sort(  # by the rarity of the commonest clause
+        key=lambda clauses: min((estimate_rarity(rarest_key(one)) for one in clauses if one), default=(True, 0, "")),
+        reverse=True,
+    )
     joined = rarest[0]
     for clauses in rarest[1:]:
         if len(joined) * len(clauses) <= MAX_CANDIDATE_CLAUSES:
@@ -245,7 +230,3 @@ def _terms_of_condition(terms: IndexTerms | None) -> IndexTerms | None:
 
 def _join_clauses(some: Collection[Clause], more: Collection[Clause]) -> Collection[Clause]:
     return frozenset(one | other for one in some for other in more)
-
-
-def _rarity_of_commonest(clauses: Collection[Clause]) -> tuple[bool, int, str]:
-    return min((estimate_rarity(rarest_key(clause)) for clause in clauses if clause), default=(True, 0, ""))

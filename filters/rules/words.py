@@ -144,20 +144,16 @@ class ProximityCondition(PhraseCondition):
         positions = {word: bits << before for word, bits in sequence.positions(words).items()}
         starts = -1
         for nth, word in enumerate(words):
-            starts &= self._positions_in_reach(positions[word] >> nth)
+            place = within_reach = positions[word] >> nth
+            for later in range(1, self.distance + 1):
+                within_reach |= place >> later
+            starts &= within_reach
         while starts:
             start = starts & -starts
             starts ^= start
             used = self._assign_positions(positions, start.bit_length() - 1)
             if used:
                 yield (used & -used).bit_length() - 1 - before, used.bit_length() - 1 - before
-
-    def _positions_in_reach(self, positions: int) -> int:
-        """Return a bit set: each position of the bit set ``positions``, and the ``distance`` positions before each."""
-        found = positions
-        for later in range(1, self.distance + 1):
-            found |= positions >> later
-        return found
 
     def _assign_positions(self, positions: Mapping[str, int], start: int) -> int:
         """Find a different word of the text for each word of a phrase whose first word is expected at ``start``.
@@ -219,8 +215,14 @@ class BioCondition(Condition):
 def parse_keyword(value: OperatorValue) -> Condition:
     """Return the condition of a word, hashtag, mention or cashtag in a rule. Raises RuleError for anything else."""
     folded = fold(value.text)
-    if folded[0] in _ENTITIES and words_in_order(folded) != [folded]:  # the key #️⃣ is an emoji
-        return _parse_entity(value, folded[0])
+    sign = folded[0]
+    if sign in _ENTITIES and words_in_order(folded) != [folded]:  # the key #️⃣ is an emoji
+        found = extract_entities(sign + value.text[1:])
+        for name, span in (*found.hashtags, *found.mentions, *found.cashtags):
+            if span == (0, len(value.text)):
+                return TermCondition(sign + fold(name))
+        noun = _ENTITIES[sign]
+        raise value.refusal(f"{value.text[:40]} is not a {noun}", f"a {noun} such as {sign}tea")
     _check_word(value)
     if value.text in _OTHER_LANGUAGES:
         problem, expected = _OTHER_LANGUAGES[value.text]
@@ -257,15 +259,6 @@ def parse_bio(value: OperatorValue) -> Condition:
     if not value.quoted:
         _check_word(value)
     return BioCondition(_parse_words(value))
-
-
-def _parse_entity(value: OperatorValue, sign: str) -> Condition:
-    noun = _ENTITIES[sign]
-    found = extract_entities(sign + value.text[1:])
-    for name, span in (*found.hashtags, *found.mentions, *found.cashtags):
-        if span == (0, len(value.text)):
-            return TermCondition(sign + fold(name))
-    raise value.refusal(f"{value.text[:40]} is not a {noun}", f"a {noun} such as {sign}tea")
 
 
 def _parse_words(value: OperatorValue) -> WordSequence:

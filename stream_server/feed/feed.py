@@ -15,7 +15,7 @@ from functools import partial
 
 from stream_server.errors import ApiError
 from stream_server.events.content import MalformedEntry
-from stream_server.events.entry import Entry, parse_published
+from stream_server.events.entry import parse_published
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.log_reader import MAX_PAGE_ENTRIES
@@ -42,10 +42,6 @@ class BetterLink(LinkLost):
     """Raised to end a healthy link, because the replica is usable again. The feed then reconnects."""
 
 
-def _ignore_question(message: bytes) -> None:
-    """Do nothing: the ``on_question`` of a feed without a directory of streams."""
-
-
 class Feed:
     """The link from the log to the hub of one server process. `run` works until it is cancelled.
 
@@ -68,7 +64,7 @@ class Feed:
         read_restricted_accounts: Callable[[], Awaitable[RestrictedAccountsSnapshot]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
         canary_seconds: float, open_signed: Callable[[bytes], bytes | None],
-        on_question: Callable[[bytes], None] = _ignore_question,
+        on_question: Callable[[bytes], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self._log = log
         self.hub = hub
@@ -92,9 +88,6 @@ class Feed:
     def is_ready(self) -> bool:
         """Whether an entry written now would reach the hub."""
         return self.link_health.healthy.is_set()
-
-    async def wait_ready(self) -> None:
-        await self.link_health.healthy.wait()
 
     # The link: connect, listen, reconnect.
 
@@ -170,12 +163,12 @@ class Feed:
             self.malformed += 1
             return None
         self._require_valid_head()
-        head = self.hub.head
-        if entry.position.n != head.n + 1 or entry.position <= head:
+        live = self.hub.live
+        if entry.position.n != live.head.n + 1 or entry.position <= live.head:
             return partial(self._handle_unexpected, entry.position)
         self.hub.publish(entry, is_last=not has_more())
         # In a burst, let further messages wait in the subscription, and not once for each client.
-        return self.hub.live.flusher.drained if self.hub.live.flusher.is_busy else None
+        return live.flusher.drained if live.flusher.is_busy else None
 
     async def _handle_unexpected(self, position: Position) -> None:
         """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already.
@@ -200,7 +193,7 @@ class Feed:
             self._may_have_grown.clear()
             await self.link_health.healthy.wait()
             await self._catch_up(END_OF_LOG)
-            await asyncio.sleep(UNSIGNED_PAUSE_SECONDS)
+            await asyncio.sleep(0.005)  # a flood of such messages costs few reads
 
     async def _catch_up(self, target: Position) -> None:
         """Read the log up to ``target`` and publish its entries to the hub. Clients get a `gap` for trimmed entries.
@@ -215,7 +208,12 @@ class Feed:
                 return
             if entries[0].position.n != head.n + 1 and not await self._explain_break(head, entries[0].position):
                 continue
-            self._publish(entries)
+            self._require_valid_head()
+            for entry in entries:
+                # The hub may have got some of them meanwhile.
+                if entry.position.n == hub.ring.head.n + 1 and entry.position > hub.head:
+                    self.recovered += 1
+                    hub.publish(entry)
             await hub.live.flusher.drained()
 
     async def _explain_break(self, head: Position, first: Position) -> bool:
@@ -238,7 +236,7 @@ class Feed:
         if missed < 0:
             self._log_loss(resume_after)
         self._move_head(resume_after, TRIMMED if missed > 0 else ROLLED_BACK, max(missed, 0))
-        self.detector.accept_head(self.hub.head)
+        self.detector.verified_position = self.hub.head  # it was read from the log
         await self._load_restricted_accounts()
         return True
 
@@ -283,14 +281,6 @@ class Feed:
         """
         if self.detector.unannounced_losses or not self._has_restricted_accounts:
             raise LinkLost("entries received earlier are no longer on the log")
-
-    def _publish(self, entries: list[Entry]) -> None:
-        """Publish to the hub each entry that directly follows its head. Skip entries that it has got meanwhile."""
-        self._require_valid_head()
-        for entry in entries:
-            if entry.position.n == self.hub.ring.head.n + 1 and entry.position > self.hub.head:
-                self.recovered += 1
-                self.hub.publish(entry)
 
     # The canary: does the hub keep up with the log?
 

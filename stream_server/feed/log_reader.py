@@ -4,15 +4,15 @@ A page must begin directly after the entry that the client names. If it does not
 the replica may be behind. Then the feed first checks the hub's own position, and the reader reads the page again from
 the primary. If the named entry is still missing, it is lost, and the page begins where the log continues.
 
-`RingFiller` fills the ring of a server that has just started.
+`fill_ring` fills the ring of a server that has just started.
 """
 
 import asyncio
 import re
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 from stream_server.errors import Unavailable
 from stream_server.events.content import NOTHING_SHOWN, MalformedEntry, ShownIds
@@ -22,9 +22,6 @@ from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED
 from stream_server.store.log.event_log import EventLog, LogLookup
-
-MAX_CONCURRENT_READS = 4
-"""Most pages read from Redis at the same time."""
 
 _PLAIN_POST = re.compile(rb'\{"wire":\{"status":\{"id":"([0-9]{1,16})",')
 """The beginning of the JSON of a post that shows no other status, with the post's id. Most posts begin so."""
@@ -36,7 +33,7 @@ class LogReader:
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._readable = asyncio.Event()
-        self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
+        self._read_slots = asyncio.Semaphore(4)
         self._reads_in_progress: dict[Position, asyncio.Task[LogPage]] = {}
 
     def mark_readable(self) -> None:
@@ -152,36 +149,18 @@ def _shown_ids(entry: Entry) -> ShownIds:
 MAX_PAGE_ENTRIES = 512
 """Most entries that the feed or the filling of the ring reads at once: about 0.5 MB."""
 
-MAX_FILL_SECONDS = 2.0
-"""Longest time in seconds of filling the ring, because the server starts meanwhile and accepts no clients."""
 
+async def fill_ring(read_back: Callable[[Position, int], Awaitable[list[Entry]]], ring: Ring) -> None:
+    """Add older entries of the log to the ring after a start, the newest first, while the feed adds new ones.
 
-class LogTail(Protocol):
-    """The last entries of the log, read from its end to its beginning."""
-
-    async def read_back(self, last: Position, max_entries: int) -> list[Entry]:
-        """Return up to ``max_entries`` entries in log order, up to the one at ``last``; none if the log lacks that."""
-
-
-class RingFiller:
-    """Adds older entries of the log to the ring after a start, the newest first, while the feed adds new ones."""
-
-    def __init__(self, log: LogTail, ring: Ring) -> None:
-        self._log = log
-        self._ring = ring
-
-    async def fill(self) -> None:
-        """Add entries until the ring has what its bounds allow. Stop earlier if time runs out or Redis is away."""
-        deadline = time.monotonic() + MAX_FILL_SECONDS
-        with suppress(Unavailable):
-            while await self._add_page() and time.monotonic() < deadline:
-                pass
-
-    async def _add_page(self) -> bool:
-        """Read a page and add it. Return False if there is nothing more to add.
-
-        The page ends with the entry at the ring's floor, which the log still has. So the log and the ring are one
-        history. If the ring was cut or trimmed while Redis was asked, the page does not end there, and filling ends.
-        """
-        page = await self._log.read_back(self._ring.floor, MAX_PAGE_ENTRIES)
-        return len(page) > 1 and self._ring.add_older(page)
+    ``read_back`` is `LogReader.read_back`. The filling ends when the ring has what its bounds allow, after two seconds,
+    or if Redis is away: the server starts meanwhile and accepts no clients. Each page ends with the entry at the ring's
+    floor, which the log still has. So the log and the ring are one history. If the ring was cut or trimmed while Redis
+    was asked, the page does not end there, and the filling ends.
+    """
+    deadline = time.monotonic() + 2.0
+    with suppress(Unavailable):
+        while time.monotonic() < deadline:
+            page = await read_back(ring.floor, MAX_PAGE_ENTRIES)
+            if len(page) <= 1 or not ring.add_older(page):
+                return

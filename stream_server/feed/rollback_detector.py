@@ -19,12 +19,6 @@ from stream_server.feed.link_health import LinkLost
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog, LogLookup, RecordedRollback, Rollbacks
 
-MAX_REMEMBERED_ROLLBACKS = 16
-"""Number of announced rollbacks that the detector remembers, to announce them again if their entry is lost."""
-
-MAX_CHECKPOINTS = 4096
-"""Number of positions remembered beyond the ring, one per check of the canary: more than an hour."""
-
 
 class AnnouncedRollback(NamedTuple):
     """A rollback that this process announced: the log lost the entries after ``start`` up to ``lost``.
@@ -44,7 +38,7 @@ class RollbackDetector:
     After a rollback it calls ``on_rollback`` with the position after which the log continues, and the callback moves
     the hub back. `recheck` sets the event ``recheck_failed`` when it finds a rollback, or when Redis does not answer.
     ``unannounced_losses`` are positions of lost entries, newest first, until their rollback is announced on the log.
-    Until then, clients must not read on.
+    Until then, clients must not read on. ``verified_position`` is the newest position that was found on the log.
     """
 
     def __init__(self, log: EventLog, rollbacks: Rollbacks, hub: Hub, on_rollback: Callable[[Position], None]) -> None:
@@ -56,8 +50,9 @@ class RollbackDetector:
         self._check_lock = asyncio.Lock()
         self._checks_started = self._last_check_completed = 0
         self._redis_run_id = ""
-        self._verified_position = hub.head
-        self._checkpoints = deque([hub.head], maxlen=MAX_CHECKPOINTS)
+        self.verified_position = hub.head
+        # Positions remembered beyond the ring, one for each check of the canary: more than an hour.
+        self._checkpoints = deque([hub.head], maxlen=4096)
         self._announced_rollbacks: list[AnnouncedRollback] = []
         self.recheck_failed = asyncio.Event()
 
@@ -65,10 +60,6 @@ class RollbackDetector:
         """Wait until the running check has ended. Cancelling it instead could interrupt a rollback's announcement."""
         async with self._check_lock:
             pass
-
-    def accept_head(self, head: Position) -> None:
-        """Treat ``head`` as checked. The feed calls this after it moved the hub to this position, read from the log."""
-        self._verified_position = head
 
     async def recheck(self) -> None:
         """Check whether the log still has the hub's entries. Readers call this if the log lacks their position.
@@ -117,7 +108,7 @@ class RollbackDetector:
         is_missing = is_missing and (located.entry is None or located.entry.position != received)
         if is_missing or check_all or self.unannounced_losses or run_id != self._redis_run_id:
             await self._handle_rollback(received if is_missing else None, located)
-        self._redis_run_id, self._verified_position = run_id, received
+        self._redis_run_id, self.verified_position = run_id, received
         self._last_check_completed = self._checks_started
         if received.n > self._checkpoints[-1].n:
             self._checkpoints.append(received)
@@ -137,7 +128,7 @@ class RollbackDetector:
         if recorded is None:
             raise LinkLost(f"{lost[0].cursor} was missing from the log and is back")
         resume_after = recorded.resume_after
-        self._verified_position = resume_after
+        self.verified_position = resume_after
         self._on_rollback(resume_after)
         while len(self._checkpoints) > 1 and self._checkpoints[-1].n > resume_after.n:
             self._checkpoints.pop()
@@ -147,17 +138,24 @@ class RollbackDetector:
     async def _find_lost(self, located: LogLookup) -> list[Position]:
         """Of the positions received since the last check, return those that the log has lost, newest first."""
         newest_first = self._hub.ring.positions_newest_first()
-        recent = list(takewhile(lambda position: position.n > self._verified_position.n, newest_first))
-        if self._verified_position.n:
+        recent = list(takewhile(lambda position: position.n > self.verified_position.n, newest_first))
+        if self.verified_position.n:
             # The log may have lost this entry after the last check and have reused its number.
-            recent.append(self._verified_position)
+            recent.append(self.verified_position)
         return [position for position in await self._log.find_missing(recent) if not located.was_trimmed(position)]
 
     async def _find_survivor(self, oldest_lost: Position) -> Position:
-        """Of the positions remembered from before ``oldest_lost``, return the newest that is still on the log."""
+        """Of the positions remembered from before ``oldest_lost``, return the newest that is still on the log.
+
+        If none is, return what the log has before the oldest remembered position.
+        """
         known = chain(self._hub.ring.positions_newest_first(), reversed(self._checkpoints))
         survivor = await self._log.find_first_present(place for place in known if place.n < oldest_lost.n)
-        return survivor or await self._position_below_checkpoints()
+        oldest = self._checkpoints[0]
+        if survivor or not oldest.n:
+            return survivor or LOG_START
+        located = await self._log.look_up(oldest.ms, oldest.seq)
+        return located.rollback_start or located.previous or LOG_START
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
         """Record on the log that the entries after ``survivor`` up to ``lost`` were lost, and remember it.
@@ -170,7 +168,7 @@ class RollbackDetector:
             # A rollback to an older position replaces the remembered rollbacks that start after it.
             still_valid = [known for known in self._announced_rollbacks if known.start <= recorded.resume_after]
             announced = AnnouncedRollback(recorded.resume_after, lost, recorded.recorded_at or lost)
-            self._announced_rollbacks = [*still_valid, announced][-MAX_REMEMBERED_ROLLBACKS:]
+            self._announced_rollbacks = [*still_valid, announced][-16:]
         return recorded
 
     async def _repeat_announcements(self, located: LogLookup) -> None:
@@ -182,10 +180,3 @@ class RollbackDetector:
                 recorded = await self._rollbacks.record(known.start, known.lost)
                 if recorded is not None and recorded.recorded_at is not None:
                     self._announced_rollbacks[index] = known._replace(announced_at=recorded.recorded_at)
-
-    async def _position_below_checkpoints(self) -> Position:
-        oldest = self._checkpoints[0]
-        if not oldest.n:
-            return LOG_START
-        located = await self._log.look_up(oldest.ms, oldest.seq)
-        return located.rollback_start or located.previous or LOG_START

@@ -24,12 +24,6 @@ from stream_server.store.social.open_streams import OpenStream, OpenStreams, Str
 
 logger = logging.getLogger(__name__)
 
-RECORD_PAUSE_SECONDS = 0.1
-"""Pause in seconds after a record of opened and closed streams in Redis, so that many of them share a round trip."""
-
-LOOK_AGAIN_SECONDS = 0.25
-"""Seconds after which a stream that was not found is looked up again: it may have opened a moment ago."""
-
 MAX_RECORDED_AT_ONCE = 500
 
 MAX_KEPT_CLOSED = 20_000
@@ -41,13 +35,8 @@ The rows of others stay until they expire. The process does not find these strea
 RENEW_SECONDS = 10.0
 """Interval in seconds at which the process renews its lease."""
 
-REPEAT_SECONDS = 3600.0
-"""Interval in seconds at which all streams are recorded again, in case Redis has lost them or keeps dead ones."""
-
 ANSWER_SECONDS = 0.5
 """Longest time in seconds to wait for the other processes when a user lists streams."""
-
-ANSWER_POLL_SECONDS = 0.02
 
 
 class StreamDescription(msgspec.Struct):
@@ -93,7 +82,7 @@ class StreamDirectory:
     def __init__(self, hub: Hub, streams: OpenStreams, streams_per_user: Callable[[], int]) -> None:
         """``streams_per_user`` returns the most open streams of one user; 0 sets no limit."""
         self.process = secrets.token_hex(6)
-        self.on_too_many: Callable[[], None] = _ignore_limit
+        self.on_too_many: Callable[[], None] = lambda: None
         self._hub = hub
         self._streams = streams
         self._streams_per_user = streams_per_user
@@ -112,30 +101,36 @@ class StreamDirectory:
                     await self._record()
                 except ApiError as error:
                     logger.debug("open streams are recorded later: %s", error.message)
-                await asyncio.sleep(RECORD_PAUSE_SECONDS)
+                await asyncio.sleep(0.1)  # so that many streams share a round trip
                 with suppress(TimeoutError):
                     async with asyncio.timeout(RENEW_SECONDS):
                         await self._has_changed.wait()
         finally:
-            await self._end_lease()
-
-    async def _end_lease(self) -> None:
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._streams.end_lease(self.process)
-        except (ApiError, TimeoutError):
-            return  # the lease ends by itself
+            with suppress(ApiError, TimeoutError):  # without an answer, the lease ends by itself
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._streams.end_lease(self.process)
 
     async def _record(self) -> None:
+        """Renew the lease of the process if it is time, and record in Redis which streams opened and closed.
+
+        Every hour all streams are recorded again, in case Redis has lost them or keeps dead ones.
+        """
         now = time.monotonic()
         if now >= self._next_lease:
-            await self._renew_lease(now)
+            try:
+                was_alive = await self._streams.renew_lease(self.process, self._hub.now_ms())
+            except ApiError as error:  # on a cluster, the server with the leases may be away alone
+                logger.debug("the lease of the streams is renewed later: %s", error.message)
+            else:
+                self._next_lease = now + RENEW_SECONDS
+                if not was_alive:
+                    self._next_repeat = now  # the others may have forgotten the streams of this process
         is_repeat = now >= self._next_repeat
         if is_repeat:
             for client in self._hub.registry.list_clients():
                 if not client.is_poll:
                     self._changed.setdefault(client.connection_id, client)
-            self._next_repeat = now + REPEAT_SECONDS
+            self._next_repeat = now + 3600.0
         has_failed = False
         changes = list(self._changed.items())
         for start in range(0, len(changes), MAX_RECORDED_AT_ONCE):
@@ -143,29 +138,11 @@ class StreamDirectory:
             has_failed |= not await self._record_some(some, is_repeat=is_repeat)
         if self._has_failed and not has_failed:
             self._next_repeat = 0.0  # the server that was away may have come back without its data
-        if has_failed:
-            self._forget_oldest_closed()
+        if has_failed:  # the number of open streams is limited anyway
+            closed = [connection for connection, change in self._changed.items() if isinstance(change, OpenStream)]
+            for connection in closed[: max(0, len(closed) - MAX_KEPT_CLOSED)]:
+                del self._changed[connection]
         self._has_failed = has_failed
-
-    def _forget_oldest_closed(self) -> None:
-        """Drop the oldest closed streams that are not recorded yet, above a limit.
-
-        The number of open ones is limited anyway.
-        """
-        closed = [connection for connection, change in self._changed.items() if isinstance(change, OpenStream)]
-        for connection in closed[: max(0, len(closed) - MAX_KEPT_CLOSED)]:
-            del self._changed[connection]
-
-    async def _renew_lease(self, now: float) -> None:
-        try:
-            was_alive = await self._streams.renew_lease(self.process, self._hub.now_ms())
-        except ApiError as error:
-            # On a cluster, the server with the leases may be away alone.
-            logger.debug("the lease of the streams is renewed later: %s", error.message)
-            return
-        self._next_lease = now + RENEW_SECONDS
-        if not was_alive:
-            self._next_repeat = now  # the others may have forgotten the streams of this process
 
     async def _record_some(self, changes: list[tuple[str, Client | OpenStream]], *, is_repeat: bool) -> bool:
         """Record some opened and closed streams in Redis, and keep those that failed. Return whether none failed."""
@@ -194,7 +171,8 @@ class StreamDirectory:
         if not is_open or not maximum or self._hub.registry.count_of(client.user_id) <= maximum:
             return
         mine = self._own_streams(client.user_id)
-        for oldest in sorted(mine, key=_opened_ms)[: max(0, len(mine) - maximum)]:
+        mine.sort(key=lambda client: (client.opened_ms, client.connection_id))
+        for oldest in mine[: max(0, len(mine) - maximum)]:
             self._close_oldest(oldest)
 
     def _close_oldest(self, client: Client) -> None:
@@ -227,19 +205,17 @@ class StreamDirectory:
             one for one in await self._streams.list_streams(uid, self._hub.now_ms()) if one.process != self.process
         ]
         if others:
-            found += await self._ask_others(uid, len(others))
-        return [stream for _, stream in sorted(found, key=_opened)]
-
-    async def _ask_others(self, uid: str, expected: int) -> list[OrderedStream]:
-        # On a cluster, the uid as hash tag puts the answers on the server of the user's streams, which has answered.
-        question = StreamQuestion(uid, f"{uid}}}{self.process}-{secrets.token_hex(6)}")
-        await self._streams.ask(question)
-        deadline = time.monotonic() + ANSWER_SECONDS
-        answers: list[bytes] = []
-        while len(answers) < expected and time.monotonic() < deadline:
-            await asyncio.sleep(ANSWER_POLL_SECONDS)
-            answers = await self._streams.read_answers(question)
-        return [msgspec.json.decode(answer, type=OrderedStream) for answer in answers]
+            # On a cluster, the uid as hash tag puts the answers on the server of the user's streams. It has answered.
+            question = StreamQuestion(uid, f"{uid}}}{self.process}-{secrets.token_hex(6)}")
+            await self._streams.ask(question)
+            deadline = time.monotonic() + ANSWER_SECONDS
+            answers: list[bytes] = []
+            while len(answers) < len(others) and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+                answers = await self._streams.read_answers(question)
+            found += [msgspec.json.decode(answer, type=OrderedStream) for answer in answers]
+        found.sort(key=lambda each: (each[0], each[1].connection))
+        return [stream for _, stream in found]
 
     async def answer(self, message: bytes) -> None:
         """Answer a question of another process, if this process has streams of the user."""
@@ -291,7 +267,7 @@ class StreamDirectory:
 
     async def _find_elsewhere(self, uid: str, connection: str) -> OpenStream | None:
         """Return a stream of another process, or None. A stream that opened a moment ago may not be recorded yet."""
-        for seconds in (LOOK_AGAIN_SECONDS, 0.0):
+        for seconds in (0.25, 0.0):
             found = await self._streams.list_streams(uid, self._hub.now_ms())
             match = next((one for one in found if one.connection == connection and one.process != self.process), None)
             if match is not None or not seconds:
@@ -303,7 +279,8 @@ class StreamDirectory:
         return next((each for each in self._own_streams(uid) if each.connection_id == connection), None)
 
     def _own_streams(self, uid: str) -> list[Client]:
-        return [client for client in self._hub.registry.clients_of(uid) if _is_open_stream(client)]
+        clients = self._hub.registry.clients_of(uid)
+        return [client for client in clients if not client.is_poll and client.disconnect_reason is None]
 
     def _describe(self, client: Client) -> OrderedStream:
         hub = self._hub
@@ -314,19 +291,3 @@ class StreamDirectory:
             client.delivered, max(0, hub.head.n - position.n),
         )  # fmt: skip
         return client.opened_ms, stream
-
-
-def _ignore_limit() -> None:
-    """Do nothing: the default of ``on_too_many``."""
-
-
-def _is_open_stream(client: Client) -> bool:
-    return not client.is_poll and client.disconnect_reason is None
-
-
-def _opened_ms(client: Client) -> tuple[float, str]:
-    return client.opened_ms, client.connection_id
-
-
-def _opened(found: OrderedStream) -> tuple[float, str]:
-    return found[0], found[1].connection

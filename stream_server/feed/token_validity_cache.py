@@ -111,16 +111,13 @@ class TokenValidityCache:
         validity = await self._source.get_token_validity(token, shared=shared)
         # After a change in the meantime nobody knows whether Redis answered before it or after it.
         if changes == self._changes and validity.is_valid:
-            self._remember(token, validity, asked_at + min(MAX_KNOWN_SECONDS, validity.forgotten_in_seconds))
+            tokens = self._users.pop(token.uid, {})
+            tokens.pop(token, None)
+            _make_room(tokens, MAX_TOKENS_OF_USER)
+            _make_room(self._users, MAX_USERS)
+            tokens[token] = validity, asked_at + min(MAX_KNOWN_SECONDS, validity.forgotten_in_seconds)
+            self._users[token.uid] = tokens
         return validity
-
-    def _remember(self, token: TokenId, validity: TokenValidity, until: float) -> None:
-        tokens = self._users.pop(token.uid, {})
-        tokens.pop(token, None)
-        _make_room(tokens, MAX_TOKENS_OF_USER)
-        _make_room(self._users, MAX_USERS)
-        tokens[token] = validity, until
-        self._users[token.uid] = tokens
 
 
 def _make_room(items: dict[Any, Any], maximum: int) -> None:
@@ -136,9 +133,6 @@ CHECK_SECONDS = 300.0
 
 RETRY_SECONDS = 2.0
 """Seconds until a check that failed is done again."""
-
-BATCH_PAUSE_SECONDS = 0.01
-"""Pause in seconds between two round trips, so that a check of many streams does not crowd Redis."""
 
 
 class TokenRecheck:
@@ -174,7 +168,7 @@ class TokenRecheck:
             for client, token, validity in zip(some, checked, validities, strict=True):
                 if _token_id(client) == token:  # else a new token has replaced the checked one meanwhile
                     self._apply(client, validity)
-            await asyncio.sleep(BATCH_PAUSE_SECONDS)
+            await asyncio.sleep(0.01)  # so that a check of many streams does not crowd Redis
 
     def _apply(self, client: Client, validity: TokenValidity) -> None:
         if client.disconnect_reason is not None:

@@ -205,27 +205,27 @@ class ClientRegistry:
         if view is not None:
             self._group_of_view[view.number] = group
             if view.following is not None:
-                self._following_groups[view.user_id] = with_item(self._following_groups.get(view.user_id, ()), group)
+                uid = view.viewer.user_id
+                self._following_groups[uid] = with_item(self._following_groups.get(uid, ()), group)
 
     def discard_private_group(self, group: ClientGroup) -> None:
         """Forget a group (see `add_private_group`) after its last client left."""
-        if group.private_view is not None:
-            del self._group_of_view[group.private_view.number]
-            _discard_item(self._following_groups, group.private_view.user_id, group)
+        view = group.private_view
+        if view is not None:
+            del self._group_of_view[view.number]
+            _discard_item(self._following_groups, view.viewer.user_id, group)
 
     def groups_of_views(self, numbers: Iterable[int]) -> list[ClientGroup]:
         """Return the live groups of private views, by their numbers. A view whose client catches up has no group."""
         return [group for number in numbers if (group := self._group_of_view.get(number)) is not None]
 
-    def following_groups(self) -> list[ClientGroup]:
-        """Return all live groups whose filter depends on whom their user follows."""
-        return [group for groups in self._following_groups.values() for group in groups]
-
     def addressed_groups(self, entry: Entry) -> list[ClientGroup]:
         """Return the groups of user streams that may get this entry, which is for named users or a user group."""
-        candidates = self.following_groups()  # only a viewer knows the memberships of its user
+        following = self._following_groups
         if entry.audience_group is None:
-            candidates = [group for uid in entry.audience_users for group in self._following_groups.get(uid, ())]
+            candidates = [group for uid in entry.audience_users for group in following.get(uid, ())]
+        else:  # only a viewer knows the memberships of its user
+            candidates = [group for groups in following.values() for group in groups]
         return [group for group in candidates if group.private_view is not None and group.private_view.is_own_stream]
 
     def groups_changing_follows(self, entry: Entry) -> list[ClientGroup]:

@@ -198,7 +198,8 @@ class Flusher:
         self._wrapped.clear()
         if len(left) < len(groups):
             self.flushes += 1
-            self._count_events(written)
+            for kind, events in enumerate(written):
+                self.times.add(kind, events)
             self.times.end_slice(self._now_ms() - entry.position.ms)
             self.pause.end_flush(monotonic() - started_at)
         return left
@@ -281,12 +282,8 @@ class Flusher:
                     self._batches.append(group.take_batch(self._due, wrapped))
                     writes_left = self._write_batches(writes_left)
         finally:
-            self._count_events(written)
-
-    def _count_events(self, written: list[int]) -> None:
-        """Count the events that were written to live clients, by the kind of their filters."""
-        for kind, events in enumerate(written):
-            self.times.add(kind, events)
+            for kind, events in enumerate(written):
+                self.times.add(kind, events)
 
     def _schedule_slice(self) -> None:
         if self._slice_handle is None:

@@ -10,7 +10,7 @@ import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from filters.follow import Follow, Home
 from filters.inverted_lists import CompactSet, with_item, without_item
@@ -56,17 +56,6 @@ class WriteLimits(NamedTuple):
     on_overflow: "Callable[[Client, Batch], None]"
 
 
-class Members(Protocol):
-    """The part of a `ClientGroup` that its batches use."""
-
-    version: int
-    batched: int
-    filter_kind: int
-
-    def snapshot(self) -> tuple[Client, ...]:
-        """Return the present clients."""
-
-
 class Batch:
     """A group's joined frames: the same bytes for each client that has been in the group since the batch was made.
 
@@ -85,7 +74,7 @@ class Batch:
     )  # fmt: skip
 
     def __init__(
-        self, group: Members, wrap: WrapBytes, frames: list[bytes], control_count: int, data: bytes | None,
+        self, group: "ClientGroup", wrap: WrapBytes, frames: list[bytes], control_count: int, data: bytes | None,
         resume: Position, wave: "Wave", history: SharedHistory | None = None,
     ) -> None:  # fmt: skip
         """``data`` are the joined and wrapped frames, if they are known. ``history`` is the group's, if it has one.

@@ -166,9 +166,6 @@ class Hub:
     def limits(self) -> HubLimits:
         return self.live.limits
 
-    def count_live_clients(self) -> int:
-        return self.live.count
-
     def _drop_unused_caches(self) -> None:
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()

@@ -188,7 +188,11 @@ class StreamSession(Client):
                     self._stop_waiting()
                 await self._require_progress()
                 await self._drain_socket()
-                await self._send_slow_warning()
+                overflowed, self.overflowed = self.overflowed, False
+                if overflowed and self.disconnect_reason is None:
+                    warning = self.slow_warning(self.position, 1, _loop_time())
+                    if warning is not None:
+                        await self._send_control(messages.notice_message(warning, self._hub.now_ms()))
                 if page is not None:
                     await self._send_page(page)
                 while self.disconnect_reason is None:
@@ -203,13 +207,6 @@ class StreamSession(Client):
                 raise
         finally:
             self._timeout = None
-
-    async def _send_slow_warning(self) -> None:
-        overflowed, self.overflowed = self.overflowed, False
-        if overflowed and self.disconnect_reason is None:
-            warning = self.slow_warning(self.position, 1, _loop_time())
-            if warning is not None:
-                await self._send_control(messages.notice_message(warning, self._hub.now_ms()))
 
     async def _require_progress(self) -> None:
         """Wait until a client that was demoted as stuck takes a byte. Raises `TimeoutError` if it takes none."""

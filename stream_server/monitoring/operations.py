@@ -184,7 +184,7 @@ class Operations:
 
     async def _own_state(self) -> HostState:
         value, slot, http, usage = self._value, self._sockets.slot, self._metrics.http, read_usage()
-        live = self._hub.count_live_clients()
+        live = self._hub.live.count
         worker = WorkerState(
             slot, os.getpid(), full_version(), self._started, self._is_ready(),
             msgspec.convert(dict(self._metrics.read("stream_server_streams", {})), StreamCounts), live,

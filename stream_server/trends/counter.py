@@ -8,6 +8,7 @@ import math
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import NamedTuple
 from zlib import crc32
@@ -35,9 +36,6 @@ MAX_CLOSED_TERMS = 1000
 
 BITMAP_BITS = 1 << 25
 """Size of the bitmap of authors and terms: 4 MiB. Fifty posts a second set a sixteenth of it in an hour."""
-
-MIN_AUTHORS = 3
-"""A term with a lower count is no trend: one author may count twice, before and after the full hour."""
 
 ANY_LANGUAGE = ""
 
@@ -100,14 +98,14 @@ class TermCounts:
         self.max_undercount += cut
 
 
+@dataclass(slots=True)
 class Bucket:
     """The terms of five minutes, with the numbers of public and of counted posts."""
 
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.terms = TermCounts()
-        self.posts = 0
-        self.counted = 0
+    number: int
+    terms: TermCounts = field(default_factory=TermCounts)
+    posts: int = 0
+    counted: int = 0
 
 
 class TrendSketch:
@@ -132,8 +130,14 @@ class TrendSketch:
         """Let the present hour end at the time ``ms`` (since 1970), even if nobody posts."""
         self._first_ms = self._first_ms or ms
         number = ms // BUCKET_MS
-        if number > self._buckets[-1].number:
-            self._open_bucket(number)
+        if number <= self._buckets[-1].number:
+            return
+        # Begin the bucket with this number. Add up the complete ones, of this hour and of the hour before.
+        self._buckets[-1].terms.shrink(MAX_CLOSED_TERMS)
+        self._buckets.append(Bucket(number))
+        while self._buckets[0].number <= number - 2 * WINDOW_BUCKETS:
+            self._buckets.popleft()
+        self._closed, self._before = _sums(self._in_window(0)), _sums(self._in_window(1))
 
     def add_terms(self, author: str, terms: set[Term]) -> None:
         """Count the terms of one post.
@@ -163,7 +167,10 @@ class TrendSketch:
         earlier = self._before.get((kind, language), Counter[str]())
         counted, counted_before = (sum(b.counted for b in buckets) for buckets in (now, self._in_window(1)))
         ratio = counted / counted_before if counted_before else 0.0
-        scored = ((_score(n, earlier[text] * ratio), n, text) for text, n in counts.items() if n >= MIN_AUTHORS)
+        # A lower count than three is no trend: one author may count twice, before and after the full hour.
+        expected = ((n, text, earlier[text] * ratio) for text, n in counts.items() if n >= 3)
+        # The score says by how many standard deviations of chance (Poisson) a count is above the expected one.
+        scored = (((n - mean) / math.sqrt(mean + 1), n, text) for n, text, mean in expected)
         best = nlargest(most, (each for each in scored if each[0] > 0))
         trends = [Trend(text, n, earlier[text], round(n / max(1.0, earlier[text] * ratio), 2)) for _, n, text in best]
         from_ms = max(self._first_ms, (current.number - WINDOW_BUCKETS + 1) * BUCKET_MS)
@@ -173,19 +180,6 @@ class TrendSketch:
     def _in_window(self, hours_ago: int) -> list[Bucket]:
         first = self._buckets[-1].number - (hours_ago + 1) * WINDOW_BUCKETS
         return [bucket for bucket in self._buckets if first < bucket.number <= first + WINDOW_BUCKETS]
-
-    def _open_bucket(self, number: int) -> None:
-        """Begin the bucket with this number. Add up the complete ones, of this hour and of the hour before."""
-        self._buckets[-1].terms.shrink(MAX_CLOSED_TERMS)
-        self._buckets.append(Bucket(number))
-        while self._buckets[0].number <= number - 2 * WINDOW_BUCKETS:
-            self._buckets.popleft()
-        self._closed, self._before = _sums(self._in_window(0)), _sums(self._in_window(1))
-
-
-def _score(count: int, expected: float) -> float:
-    """Return by how many standard deviations of chance (Poisson) a count is above the expected one."""
-    return (count - expected) / math.sqrt(expected + 1)
 
 
 def _sums(buckets: list[Bucket]) -> dict[tuple[str, str], Counter[str]]:
@@ -198,8 +192,6 @@ def _sums(buckets: list[Bucket]) -> dict[tuple[str, str], Counter[str]]:
         found[kind, ANY_LANGUAGE].update(counts)
     return found
 
-
-TICK_SECONDS = 1.0
 
 MAX_ENTRIES_PER_SECOND = 50
 """Most entries of one second of the log that are looked at: every second one of a hundred, by their numbers."""
@@ -243,7 +235,7 @@ class TrendCounter:
         await self._may_begin.wait()
         while True:
             await self.count_new_posts()
-            await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(1.0)
 
     async def count_new_posts(self) -> None:
         """Count the posts of all whole seconds of the log that are not counted yet."""
@@ -278,15 +270,11 @@ class TrendCounter:
         if posts:
             self._sketch.add_posts(posts[0].position.ms, len(posts) * step)
         for entry in posts:
-            self._count_post(entry)
-
-    def _count_post(self, entry: Entry) -> None:
-        hub = self._hub
-        post = decode_post(entry.body)
-        if post is None or post.uid in hub.restricted_accounts.restricted:
-            return
-        if str(entry.position.status_number) not in hub.ring.deleted_ids:
-            self._sketch.add_terms(post.uid, terms_of(post))
+            post = decode_post(entry.body)
+            if post is None or post.uid in self._hub.restricted_accounts.restricted:
+                continue
+            if str(entry.position.status_number) not in ring.deleted_ids:
+                self._sketch.add_terms(post.uid, terms_of(post))
 
 
 MAX_TERM_CHARS = 30
@@ -294,8 +282,9 @@ MAX_TERM_CHARS = 30
 
 _ENTITIES = re.compile(r"https?://\S+|www\.\S+|[@#\uff03$]\w+")
 _LETTER, _APOSTROPHES = r"[^\W\d_]", r"'\u2019"
-_REST = rf"(?:{_LETTER}|[{_APOSTROPHES}](?={_LETTER})){{2,{MAX_TERM_CHARS - 1}}}"
-_WORD = re.compile(rf"(?<![\w{_APOSTROPHES}]){_LETTER}{_REST}(?!\w)")
+_WORD = re.compile(
+    rf"(?<![\w{_APOSTROPHES}]){_LETTER}(?:{_LETTER}|[{_APOSTROPHES}](?={_LETTER})){{2,{MAX_TERM_CHARS - 1}}}(?!\w)"
+)
 
 
 class _Tag(msgspec.Struct):

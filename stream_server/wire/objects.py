@@ -20,7 +20,6 @@ GROUP_KINDS_MEANING = (
     "public: everybody may read and join; private: only members see it, and the owner adds them; "
     "announcement: like public, but only the owner posts"
 )
-NOTIFICATION_KINDS = ("mention", "reply", "like", "comment", "repost", "quote", "follow", "request", "approve")
 
 
 def _one_of(values: tuple[str, ...], description: str | None = None) -> Meta:
@@ -274,7 +273,9 @@ class Notification(Answer, frozen=True, kw_only=True):
     left_out: ClassVar[frozenset[str]] = frozenset({"status", "comment"})
 
     id: Id
-    kind: Annotated[str, _one_of(NOTIFICATION_KINDS)]
+    kind: Annotated[
+        str, _one_of(("mention", "reply", "like", "comment", "repost", "quote", "follow", "request", "approve"))
+    ]
     source: Annotated[User, Meta(description="the user who acted")]
     posted: Timestamp
     read: bool = False

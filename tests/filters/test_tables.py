@@ -5,19 +5,20 @@ import re
 import pytest
 import regex  # type: ignore[import-untyped]  # it has no types
 
+from filters import table_data
 from filters import tables as read
 from tests.filters import all_code_points, tables
 
 
 @pytest.mark.parametrize("name", tables.CLASSES)
 def test_a_class_of_characters_is_current(name: str) -> None:
-    pattern = re.compile(f"[{getattr(read, name)}]")
+    pattern = re.compile(f"[{getattr(table_data, name)}]")
     assert [code for code in tables.CODE_POINTS if pattern.match(chr(code))] == tables.members(name)
 
 
 @pytest.mark.parametrize("name", tables.NEWER_CLASSES)
 def test_a_class_of_newer_characters_is_current(name: str) -> None:
-    pattern = re.compile(f"[{getattr(read, name)}]")
+    pattern = re.compile(f"[{getattr(table_data, name)}]")
     assert [code for code in tables.CODE_POINTS if pattern.match(chr(code))] == tables.newer_members(name)
 
 
@@ -47,6 +48,6 @@ def test_the_codes_of_languages_are_current() -> None:
 
 def test_no_letter_is_an_emoji_but_one() -> None:
     """The patterns of words leave out the sign for information, which is the only letter among the emoji."""
-    pictographs = re.compile(f"[{read.PICTOGRAPHS}]")
+    pictographs = re.compile(f"[{table_data.PICTOGRAPHS}]")
     letters = [chr(code) for code in tables.CODE_POINTS if re.match(r"\w", chr(code))]
     assert [letter for letter in letters if pictographs.match(letter)] == ["\u2139"]

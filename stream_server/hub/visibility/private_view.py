@@ -80,10 +80,6 @@ class PrivateView:
         self._sent = viewer.sent_subjects.new_memory()
 
     @property
-    def user_id(self) -> str:
-        return self.viewer.user_id
-
-    @property
     def number(self) -> int:
         """The number of this view in the process, by which `SentSubjects` names it."""
         return self._sent.number
@@ -97,7 +93,7 @@ class PrivateView:
         return (
             self.following is not None
             and entry.kind in ("follow", "unfollow")
-            and entry.event.author == self.user_id
+            and entry.event.author == self.viewer.user_id
             and entry.position.n > self._following_read_at.n
         )
 
@@ -107,7 +103,7 @@ class PrivateView:
 
     def apply_follow_change(self, entry: Entry) -> str | None:
         """Apply a follow or unfollow to ``following``. Return the id of its target user, None if it has no target."""
-        target = next(iter(entry.event.user_ids - {self.user_id}), None)
+        target = next(iter(entry.event.user_ids - {self.viewer.user_id}), None)
         if target is None or self.following is None:
             return None
         if entry.kind == "follow":
@@ -122,19 +118,28 @@ class PrivateView:
         Remembers the ids of matching posts and comments, because the stream must receive their deletion later. Those
         that were visible when they were written, but are hidden or deleted today, are remembered too. A quote whose
         original is deleted is returned without the original.
+
+        The stream gets a `delete` or `uncomment` if it was sent the removed status or comment, even if the user has
+        unfollowed its author since. Otherwise it gets one that the filter matches and that the user could see at some
+        time: a page may have shown it, also if it became visible only after this stream had passed it.
         """
+        viewer = self.viewer
         if entry.kind in CREATION_KINDS:
-            if not self._should_send_removal(entry, subscription):
-                return None
-            return self.viewer.render_removal(entry, own_stream=self.is_own_stream)
+            if (entry.subject_id or "") in self._sent:
+                is_due = entry.kind in subscription.kinds
+            else:
+                is_due = self._may_match(entry, subscription) and (
+                    self._match_rendered(entry, viewer.render_before_removal(entry), subscription) is not None
+                )
+            return viewer.render_removal(entry, own_stream=self.is_own_stream) if is_due else None
         if not self._may_match(entry, subscription):
             return None
-        shown = None if deleted.subject else self.viewer.render_if_visible(entry, own_stream=self.is_own_stream)
+        shown = None if deleted.subject else viewer.render_if_visible(entry, own_stream=self.is_own_stream)
         if shown is entry and deleted.original and entry.quoted_author is not None:
             shown = entry.without_original()
         shown = self._match_rendered(entry, shown, subscription)
         if entry.kind in DELETION_KINDS and (
-            shown or self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription)
+            shown or self._match_rendered(entry, viewer.render_before_removal(entry), subscription)
         ):
             self._sent.remember(entry.subject_id or "")
         if shown is not None and entry.kind == "notification":
@@ -164,16 +169,3 @@ class PrivateView:
         if self.viewer.is_for_own_streams(entry):
             return self.is_own_stream and entry.kind in subscription.kinds
         return subscription.matches(entry.event)
-
-    def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
-        """Return whether to send a `delete` or `uncomment` to this stream.
-
-        Yes, if the stream was sent the removed status or comment, even if the user has unfollowed its author since.
-        Otherwise, if the filter matches it and the user could see it at some time: a page may have shown it, also if it
-        became visible only after this stream had passed it.
-        """
-        if (entry.subject_id or "") in self._sent:
-            return entry.kind in subscription.kinds
-        if not self._may_match(entry, subscription):
-            return False
-        return self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription) is not None

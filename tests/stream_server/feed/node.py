@@ -168,7 +168,7 @@ class Node:
             open_signed=lambda message: message, on_question=self.questions.append,
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
-        await self.feed.wait_ready()
+        await self.feed.link_health.healthy.wait()
 
     async def _recheck(self) -> None:
         self.rechecks += 1

@@ -12,7 +12,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.feed import log_reader
-from stream_server.feed.log_reader import RingFiller
+from stream_server.feed.log_reader import fill_ring
 from stream_server.store import keys
 from tests.stream_server.feed.conftest import NEVER
 from tests.stream_server.feed.node import LIMITS, LogWriter, Node, now_ms
@@ -45,7 +45,7 @@ async def fill(node: Node, after_read: Callable[[], object] = lambda: None) -> N
             after_read()
             return page
 
-    await RingFiller(Reader(), node.hub.ring).fill()
+    await fill_ring(Reader().read_back, node.hub.ring)
 
 
 async def expect_posts(node: Node, since: Position, posts: dict[Position, str]) -> list[str]:
@@ -165,7 +165,7 @@ async def test_a_filled_ring_has_nothing_that_was_lost_meanwhile(
         await node.feed.detector.recheck()
         last = writer.write()
         posts[last] = f"text {writer.texts}"
-        await node.feed.wait_ready()
+        await node.feed.link_health.healthy.wait()
         received = len(node.received())
         await node.expect_received(writer.positions()[-received:])
         await expect_posts(node, next(iter(posts)), posts)

@@ -91,7 +91,7 @@ def resources(world: World) -> dict[str, int]:
     hub = world.hub
     return {
         "registered": len(hub.registry),
-        "live": hub.count_live_clients(),
+        "live": hub.live.count,
         "groups": len(hub.live.groups()),
         "index": len(hub.live.index),
         "viewers": len(hub.viewer_cache) - len(hub.viewer_cache._kept),

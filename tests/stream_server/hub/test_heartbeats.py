@@ -46,7 +46,7 @@ async def test_an_idle_client_resumes_from_the_cursor_of_its_last_heartbeat(fast
 async def test_a_log_without_new_entries_cuts_and_warns_no_client(fast_heartbeats: World) -> None:
     sockets = [fast_heartbeats.open(since, firehose="true")[1] for since in [None, LOG_START] * 5]
     await eventually(lambda: all(len(heartbeat_cursors(socket)) > 20 for socket in sockets), what="twenty heartbeats")
-    assert fast_heartbeats.hub.count_live_clients() == len(sockets)
+    assert fast_heartbeats.hub.live.count == len(sockets)
     fast_heartbeats.post("at last")
     for socket in sockets:
         await socket.expect_texts("at last")

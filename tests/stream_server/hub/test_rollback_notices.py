@@ -46,7 +46,7 @@ async def test_live_clients_get_the_gap_of_entries_that_this_hub_never_received(
     for socket, begun in zip(sockets, begins, strict=True):
         await socket.expect_last_text("new 2")
         assert _posts_and_gaps(socket) == [*begun, "new 1", _rollback_gap(kept, word), "new 2"]
-    assert world.hub.count_live_clients() == 3
+    assert world.hub.live.count == 3
 
 
 async def test_a_replay_gets_the_gap_at_its_position(tiny_buffer: World) -> None:

@@ -183,7 +183,7 @@ async def _trickle(socket: Socket) -> None:
 async def _too_slow_client(world: World) -> tuple[StreamSession, Socket, asyncio.Task[None]]:
     """A client that reads a byte now and then while posts continue, until the hub disconnects it."""
     stream, socket = world.open(track="far")
-    await world.until_live(world.hub.count_live_clients() or 1)
+    await world.until_live(world.hub.live.count or 1)
     socket.block()
     trickle = asyncio.create_task(_trickle(socket))
 

@@ -324,7 +324,7 @@ class World:
 
     async def until_live(self, count: int = 1) -> None:
         """Wait until so many clients are live."""
-        await eventually(lambda: self.hub.count_live_clients() == count, what=f"{count} live")
+        await eventually(lambda: self.hub.live.count == count, what=f"{count} live")
 
     async def post_until_demoted(self, text: str = "post", size: int = 300) -> None:
         """Publish numbered posts until the hub demotes a slow client."""

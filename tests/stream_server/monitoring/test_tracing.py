@@ -53,7 +53,7 @@ async def test_a_post_is_traced_from_the_request_to_the_socket(
 ) -> None:
     """The spans are children of the caller's span, in order, and the event arrives as it does without a trace."""
     async with server.session.get("/v1/stream?track=traced", headers=server.authorization) as stream:
-        await eventually(lambda: server.app[app_keys.HUB].count_live_clients() == 1)
+        await eventually(lambda: server.app[app_keys.HUB].live.count == 1)
         headers = {**server.authorization, "traceparent": f"00-{TRACE_ID}-{PARENT_ID}-01"}
         async with server.session.post("/v1/statuses", json={"message": "traced"}, headers=headers) as answer:
             assert answer.status == 201

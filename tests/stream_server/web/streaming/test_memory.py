@@ -70,7 +70,7 @@ def count_objects() -> Counter[str]:
 async def connect(server: RunningServer, head: str) -> list[asyncio.StreamWriter]:
     """Open streams or polls, and wait until they are live."""
     clients = [(await server.send_raw(head))[1] for _ in range(COUNT)]
-    await eventually(lambda: server.app[app_keys.HUB].count_live_clients() == COUNT, what="all to be live")
+    await eventually(lambda: server.app[app_keys.HUB].live.count == COUNT, what="all to be live")
     return clients
 
 
