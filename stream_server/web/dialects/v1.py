@@ -17,7 +17,6 @@ from filters.location import MAX_BOXES
 from filters.narrowing import Kinds
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, BadRequest, NotAcceptable, Unauthorized
-from stream_server.hub.messages import Framing
 from stream_server.web.dialects.v1_framing import V1FramingOptions, select_v1_framing
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.body import read_content_type
@@ -29,7 +28,7 @@ from stream_server.web.limits.rate_limits import ANONYMOUS, DIALECT_CONNECTS
 from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, read_stream_parameters
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
-from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
+from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 V1_PARAMETERS = web.RequestKey("v1_parameters", dict[str, str])
@@ -206,23 +205,15 @@ async def _plan_and_open(
     stall_warnings = parameters.get("stall_warnings", "").lower() == "true"
     options = V1FramingOptions(stream, delimited, stall_warnings, request.version >= (1, 1))
     framing = compress_if_accepted(request, select_v1_framing(options))
-    plan = await _plan(request, filters, framing, count)
+    if count:  # the stream begins so many posts before the head
+        await begin_to_ask(request)
+        head = request.app[HUB].head
+        filters["since"] = (await request.app[STORE].log.position_before_posts(abs(count), head)).cursor
+    plan = await plan_stream(request, request.app[SUBSCRIPTION_PARSER].read(filters, impersonal=True), framing)
+    if count < 0:
+        plan = plan._replace(subscribe_request=plan.subscribe_request._replace(until=head))
     if no_statuses:  # then the filter matches nothing: the client asked for a level that no status has
         asked = plan.subscribe_request
         nothing = Subscription(asked.subscription.bases, [Kinds(())], viewer_independent=True)
         plan = plan._replace(subscribe_request=asked._replace(subscription=nothing))
     return open_stream(request, plan, JSON_MEDIA_TYPE)
-
-
-async def _plan(request: Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """Plan a stream from ``abs(backfill_count)`` posts before the head on. A negative count lets it end at the head."""
-    parser = request.app[SUBSCRIPTION_PARSER]
-    if backfill_count:
-        await begin_to_ask(request)
-        head = request.app[HUB].head
-        start = await request.app[STORE].log.position_before_posts(abs(backfill_count), head)
-        filters["since"] = start.cursor
-    plan = await plan_stream(request, parser.read(filters, impersonal=True), framing)
-    if backfill_count >= 0:
-        return plan
-    return plan._replace(subscribe_request=plan.subscribe_request._replace(until=head))

@@ -89,11 +89,12 @@ _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _LINES = "\n\t"
 """The control characters of a text that may have several lines."""
 
-_CONTROL_NAMES = {"": "", _LINES: " other than line feed and tab"}
-
-
-_FORBIDDEN_CONTROLS = {"": re.compile(r"[\x00-\x1f\x7f-\x9f]"), _LINES: re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")}
-"""For each set of allowed control characters, a pattern for all others: the 65 characters of Unicode's category Cc."""
+_FORBIDDEN_CONTROLS = {
+    "": (re.compile(r"[\x00-\x1f\x7f-\x9f]"), ""),
+    _LINES: (re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"), " other than line feed and tab"),
+}
+"""For each set of allowed control characters, a pattern for all others, of the 65 characters of Unicode's category Cc,
+and the words that except the allowed ones."""
 
 _TEXT_LIMITS = {
     "message": (_LINES, True),
@@ -168,8 +169,9 @@ def check_text(member: str, text: str, *, allowed_controls: str = "", may_be_bla
     """Raise ValueError for a control character outside ``allowed_controls``, or blank text unless ``may_be_blank``."""
     if not may_be_blank and not text.strip():
         raise ValueError(f"`{member}` must not be blank")
-    if _FORBIDDEN_CONTROLS[allowed_controls].search(text):
-        raise ValueError(f"`{member}` must not contain control characters{_CONTROL_NAMES[allowed_controls]}")
+    forbidden, allowed = _FORBIDDEN_CONTROLS[allowed_controls]
+    if forbidden.search(text):
+        raise ValueError(f"`{member}` must not contain control characters{allowed}")
 
 
 def check_meta(meta: dict[str, Any]) -> None:

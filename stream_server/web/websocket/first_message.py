@@ -47,7 +47,7 @@ class FirstMessage:
         self._app = request.app
         self._plan = plan
         self._connection = connection
-        self._place = slot
+        self._slot = slot
         self._task: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
         late = Unauthorized("no token came in time")
@@ -68,29 +68,26 @@ class FirstMessage:
         self._task = self._app[HUB].background_tasks.start(self._prove(operation), "first message of a WebSocket")
 
     async def _prove(self, operation: Operation) -> None:
+        """Check the token and the parameters, then send `hello` and start the stream."""
+        request, app, limits = self._request, self._app, self._app[LIMITS]
         try:
-            async with self._app[LIMITS].openings.slot() as slot:
-                self._request[OPENING] = Opening.in_task(slot, OpeningState.ASKING)
-                await self._start(operation)
+            async with limits.openings.slot() as asking:
+                request[OPENING] = Opening.in_task(asking, OpeningState.ASKING)
+                claims = request[CLAIMS] = await check_token(app, take_token(operation.members), self._slot.address)
+                await limits.check(request, (CONNECTS,))
+                plan = await self._plan()
+                reject_when_draining(request)
+                slot = limits.take_stream(request)
+                slot.release, self._slot.release = self._slot.release, None
+                self._forget()
+                self._connection.payer = limits.payer(request)
+                self._connection.write(hello_bytes(app, plan))
+                start_stream(app, claims, plan, self._connection, slot)
         except Exception as error:  # noqa: BLE001 - the client is told
             self._refuse(as_refusal(error), operation.echo)
         finally:
             self._task = None
         self._connection.set_busy(is_busy=False)
-
-    async def _start(self, operation: Operation) -> None:
-        """Check the token and the parameters, then send `hello` and start the stream."""
-        request, app, limits = self._request, self._app, self._app[LIMITS]
-        claims = request[CLAIMS] = await check_token(app, take_token(operation.members), self._place.address)
-        await limits.check(request, (CONNECTS,))
-        plan = await self._plan()
-        reject_when_draining(request)
-        slot = limits.take_stream(request)
-        slot.release, self._place.release = self._place.release, None
-        self._forget()
-        self._connection.payer = limits.payer(request)
-        self._connection.write(hello_bytes(app, plan))
-        start_stream(app, claims, plan, self._connection, slot)
 
     def _refuse(self, error: ApiError, echo: dict[str, object]) -> None:
         """Tell the client what is wrong, and close the socket."""
@@ -127,4 +124,4 @@ class FirstMessage:
         """Remove the socket from the sockets without a token."""
         self._timer.cancel()
         self._app[UNPROVEN].discard(self.go_away)
-        self._place()
+        self._slot()

@@ -166,19 +166,15 @@ class Operations:
                 now = format_iso_time(self._app[HUB].now_ms())
                 self._connection.send(encode_answer("pong", echo, at=now))
                 return
-            handle = self._handler(operation.name)
+            handle = {"update": self._update, "token": self._prolong}.get(operation.name)
+            if handle is None:
+                message = "the operations are update, token and ping"
+                raise BadRequest(message, code="unknown_parameter", param="op")
         except ApiError as error:
             self._answer_error(error, echo)
             return
         self._connection.set_busy(is_busy=True)
         self._task = self._app[HUB].background_tasks.start(self._run(handle, operation), "operation of a WebSocket")
-
-    def _handler(self, name: str) -> Callable[[Operation], Coroutine[Any, Any, None]]:
-        if name == "update":
-            return self._update
-        if name == "token":
-            return self._prolong
-        raise BadRequest("the operations are update, token and ping", code="unknown_parameter", param="op")
 
     async def _run(self, handle: Callable[[Operation], Coroutine[Any, Any, None]], operation: Operation) -> None:
         try:
