@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 
 from stream_server.web.http.static_files import SITE_POLICY
 from tests.browser import axe
-from tests.browser.windows import DESKTOP, PATIENCE_MS, PHONE, opened
+from tests.browser.windows import DESKTOP, PHONE, opened
 from tests.end_to_end.server import Server
 from tests.packages.built import copy_checkout
 from tests.program import ROOT
@@ -19,8 +19,6 @@ from tests.site import build
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
-
-expect.set_options(timeout=PATIENCE_MS)
 
 SITE = "/docs/site"
 
