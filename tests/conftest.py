@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -72,6 +73,9 @@ def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell lets what it starts in the background ignore Ctrl-C, and each program that a test starts would too.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # A busy machine is slow, not wrong.
     name = QUICK if config.getoption("--quick") else ALL
     settings.register_profile(name, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -32,6 +32,9 @@ Box = tuple[float, float, float, float]
 
 GRAPH = ("follow", "unfollow")
 
+KEPT = 1 << 15
+"""Texts whose reading is kept: each stream, and each term of a rule, asks for that of every status again."""
+
 UNSPACED = (
     *("CJK UNIFIED", "CJK COMPATIBILITY", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
     *("THAI", "LAO", "KHMER", "MYANMAR"),
@@ -293,6 +296,7 @@ def runs(status: Status) -> set[str]:
     return set[str]().union(*(_parts(_without_pictures(fold(text))) for text in texts))
 
 
+@lru_cache(KEPT)
 def fold(text: str) -> str:
     """Fold case and compose accents, so that neither makes a difference. An `i` has no second dot.
 
@@ -319,9 +323,9 @@ def _links(entities: Mapping[str, Any]) -> list[str]:
     return [form for form in forms if not form.endswith("…")]
 
 
-def _of_url(url: str) -> set[str]:
+def _of_url(url: str) -> frozenset[str]:
     bare = url.split("://", 1)[-1].removeprefix("www.").rstrip("/")
-    return {bare} | _words(bare)
+    return _words(bare) | {bare}
 
 
 def _without_entities(status: Status) -> str:
@@ -372,7 +376,7 @@ EMOJI = frozenset(one.replace("\ufe0f", "").replace("\ufe0e", "") for one in EMO
 LONGEST_EMOJI = max(map(len, EMOJI))
 
 
-@lru_cache(4096)
+@lru_cache(KEPT)
 def pictures(folded: str) -> tuple[tuple[int, int], ...]:
     """Return start and end of each emoji or other pictograph of a folded text: the longest at each place."""
     found, at = [], 0
@@ -386,9 +390,10 @@ def pictures(folded: str) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _words(text: str) -> set[str]:
+@lru_cache(KEPT)
+def _words(text: str) -> frozenset[str]:
     """Return the emoji of a text, and the words between them."""
-    found = {text[start:end] for start, end in pictures(text)}
+    found = frozenset(text[start:end] for start, end in pictures(text))
     return found.union(*map(_parts, _by_script(_without_pictures(text))))
 
 

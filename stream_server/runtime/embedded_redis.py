@@ -144,10 +144,15 @@ class EmbeddedRedis:
         return embedded
 
     async def stop(self) -> None:
-        """Stop Redis, unlock the data folder and delete the socket's temporary folder. A second call does nothing."""
-        await self._children.stop(2.0)  # then SIGKILL, which loses no acknowledged write
-        self._close_lock()
-        self._private.remove()
+        """Stop Redis, unlock the data folder and delete the socket's temporary folder. A second call does nothing.
+
+        A call that is cancelled does all of it too, and then Redis gets no time to end by itself.
+        """
+        try:
+            await self._children.stop(2.0)  # then SIGKILL, which loses no acknowledged write
+        finally:
+            self._close_lock()
+            self._private.remove()
 
     @property
     def redis_pid(self) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.chromium import chromium
 from tests.browser.windows import PATIENCE_MS, Windows
@@ -20,6 +20,8 @@ from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
 FOLDER = Path(__file__).parent
+
+expect.set_options(timeout=PATIENCE_MS)  # for each module, whichever are run: else five seconds
 
 _ADDRESS = re.compile(r"Running on (\S+)")
 

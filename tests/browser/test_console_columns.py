@@ -10,13 +10,11 @@ import pytest_asyncio
 from playwright.async_api import Locator, expect
 
 from stream_server.store import keys
-from tests.browser.windows import PATIENCE_MS, Window, Windows, named_user, session, sign_in_link
+from tests.browser.windows import Window, Windows, named_user, session, sign_in_link
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
-
-expect.set_options(timeout=PATIENCE_MS)
 
 ADVANCE = "ms => { const now = Date.now.bind(Date); Date.now = () => now() + ms; }"
 """Lets time pass for the page."""

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Locator, expect
 
-from tests.browser.windows import PATIENCE_MS, Window, opened, sign_in_link
+from tests.browser.windows import Window, opened, sign_in_link
 from tests.command_line import Running, clean_environment, running
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import ROOT, Server, restartable
@@ -374,4 +374,4 @@ async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Serve
         assert await texts(left) == ["left 0", "left 1", "left 2", "left after"]
         assert await texts(right) == ["right 0", "right 1", "right 2", "right while paused", "right after"]
         expected = [*posted, "right while paused", "left after", "right after"]
-        await expect(everything.locator(".post .text")).to_have_text(expected[::-1], timeout=PATIENCE_MS)
+        await expect(everything.locator(".post .text")).to_have_text(expected[::-1])

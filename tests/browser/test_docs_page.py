@@ -8,12 +8,10 @@ import pytest
 from playwright.async_api import expect
 
 from stream_server.web.routes import ROUTE_TABLE
-from tests.browser.windows import DESKTOP, PATIENCE_MS, PHONE, Windows, named_user
+from tests.browser.windows import DESKTOP, PHONE, Windows, named_user
 from tests.end_to_end.api import Api, mint
 
 pytestmark = pytest.mark.extended
-
-expect.set_options(timeout=PATIENCE_MS)
 
 OPEN_ALL = "main => { main.hidden = true; main.querySelectorAll('.docs-row').forEach(row => row.click()); }"
 """Opens each route. The browser need not lay out and paint so many panels."""

@@ -3,13 +3,12 @@
 import pytest
 from playwright.async_api import expect
 
-from tests.browser.windows import PATIENCE_MS, Windows, named_user
+from tests.browser.windows import Windows, named_user
 from tests.end_to_end.api import Api
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
 
-expect.set_options(timeout=PATIENCE_MS)
 ADMIN = "read write stream firehose admin"
 HIDE = """hidden => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });

@@ -7,7 +7,6 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.conftest import served
-from tests.browser.windows import PATIENCE_MS
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server, restartable
 
@@ -56,10 +55,10 @@ async def test_it_goes_on_with_another_ticket(own: Server, tmp_path: Path, tab: 
             await expect(tab.get_by_role("status")).to_have_text("lost the connection")
             own.start()
             await api.post(ann["id"], "page two")
-            await expect(tab.locator("li")).to_have_count(2, timeout=PATIENCE_MS)
+            await expect(tab.locator("li")).to_have_count(2)
             async with tab.expect_response(lambda answer: "/v1/sessions" in answer.url):
                 pass  # the token has ended, and the page has got another
-            await expect(tab.get_by_role("status")).to_have_text("listening", timeout=PATIENCE_MS)
+            await expect(tab.get_by_role("status")).to_have_text("listening")
             await api.post(ann["id"], "page three")
             await expect(tab.locator("li")).to_have_text(["@ann: page one", "@ann: page two", "@ann: page three"])
 

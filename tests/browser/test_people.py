@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Route, expect
 
-from tests.browser.windows import DESKTOP, PATIENCE_MS, PHONE, Window, Windows, named_user
+from tests.browser.windows import DESKTOP, PHONE, Window, Windows, named_user
 from tests.end_to_end.api import Api, mint
 
 pytestmark = pytest.mark.extended
@@ -11,8 +11,6 @@ pytestmark = pytest.mark.extended
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 RTL = "\u202eesrever\u202c \u2067\u05e9\u05dc\u05d5\u05dd\u2069"
 COMBINING = "z" + "\u0301" * 270
-
-expect.set_options(timeout=PATIENCE_MS)
 
 FLOOD = """async () => {
   const { Feed } = await import("/console/people/feed.js");

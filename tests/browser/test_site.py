@@ -1,5 +1,6 @@
 """The documentation beside the console: absent until `make site` installs it, then read and searched in a browser."""
 
+import asyncio
 import re
 import shutil
 from pathlib import Path
@@ -11,16 +12,13 @@ from playwright.async_api import Browser, expect
 
 from stream_server.web.http.static_files import SITE_POLICY
 from tests.browser import axe
-from tests.browser.windows import DESKTOP, PATIENCE_MS, PHONE, opened
+from tests.browser.windows import DESKTOP, PHONE, opened
 from tests.end_to_end.server import Server
-from tests.packages.built import copy_checkout
+from tests.packages.built import build_once
 from tests.program import ROOT
-from tests.site import build
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.extended
-
-expect.set_options(timeout=PATIENCE_MS)
 
 SITE = "/docs/site"
 
@@ -98,15 +96,15 @@ async def read(browser: Browser, server: Server, site: Path, look: dict[str, Any
         assert window.failures == []
 
 
-@pytest.mark.timeout(900)  # it may install Sphinx first
-async def test_it_is_read_and_searched_where_it_is_installed(browser: Browser, package: Path, tmp_path: Path) -> None:
-    """The site of a fresh copy of the sources has no warning. Its pages need no other host, under a strict policy."""
+@pytest.mark.timeout(900)  # it may build the packages, and install Sphinx first
+async def test_it_is_read_and_searched_where_it_is_installed(
+    browser: Browser, package: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The pages of the site that a wheel brings need no other host, under a strict policy."""
     with serve(package, tmp_path / "without") as server:
         check_absence(server)
     site = package / "stream_server" / "site"
-    built = build(site, copy_checkout(tmp_path / "source"))
-    assert built.returncode == 0, built.stderr
-    assert "WARNING" not in built.stderr
+    shutil.copytree((await asyncio.to_thread(build_once, tmp_path_factory)).site, site)
     with serve(package, tmp_path / "with") as server:
         check_each_file(server, site)
         for look in LOOKS:

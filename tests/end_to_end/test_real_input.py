@@ -1,7 +1,8 @@
 """Real tweets through the whole server: every kind of client receives exactly what the reference computes."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +11,10 @@ import pytest
 
 from tests import reference
 from tests.end_to_end.api import Api
-from tests.end_to_end.consumer import Message, named
+from tests.end_to_end.consumer import Consumer, Message, named
 from tests.end_to_end.publisher import Publisher, Status
 from tests.end_to_end.sample_texts import AIRLINES, Draft, drafts
-from tests.end_to_end.server import Server
+from tests.end_to_end.server import restartable
 
 pytestmark = pytest.mark.extended
 
@@ -90,6 +91,15 @@ class Day:
             await self.api.follow(self.viewer, target)
         return Publisher(self.api, self.people)
 
+    async def listen(self, listeners: Iterable[Audience]) -> list[Consumer]:
+        """Open the streams of all listeners."""
+        return [
+            await self.stack.enter_async_context(
+                await self.api.stream(one.params, uid=one.uid, framing=("sse", "ndjson")[n % 2])
+            )
+            for n, one in enumerate(listeners)
+        ]
+
     async def write(self, publisher: Publisher, recording: Path | None = None) -> str:
         """Post all texts, with `replay` if there is a ``recording``, and change the follows in between.
 
@@ -105,18 +115,6 @@ class Day:
     async def delete(self, publisher: Publisher) -> str:
         await publisher.delete(self.deletes, seed=3)
         return await self.api.head()
-
-
-@pytest.fixture
-async def day(request: pytest.FixtureRequest, own_folder: Path, full: bool) -> AsyncIterator[Day]:  # noqa: FBT001 - a fixture's value
-    """A run with a part of the texts (all with ``--full``) on its own server, whose flags are the parameter."""
-    flags: tuple[str, ...] = getattr(request, "param", ())
-    async with (
-        Server(own_folder, "--heartbeat-seconds", "0.2", *flags) as server,
-        Api(server) as api,
-        AsyncExitStack() as stack,
-    ):
-        yield Day(api, stack, drafts(None if full else SLICE))
 
 
 def compare(
@@ -149,24 +147,8 @@ def without(gone: Collection[str], status: Status) -> Status:
     return {**status, "original": None} if status.get("original") and status["origin"] in gone else status
 
 
-@pytest.mark.parametrize("day", [(), ("--ring-bytes", "0")], ids=["ring", "log"], indirect=True)
-@pytest.mark.timeout(600)
-async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order(day: Day, tmp_path: Path) -> None:
-    """Twenty clients of all kinds, half SSE and half NDJSON, receive what the reference computes, including deletes.
-
-    A client that comes at the end with an early cursor receives the remaining posts and all deletes: from the ring, or
-    from the log if the ring is empty.
-    """
-    publisher = await day.set_up()
-    listeners = audiences(day.texts, day.people, day.viewer, day.followed)
-    start = await day.api.head()
-    streams = [
-        await day.stack.enter_async_context(await day.api.stream(a.params, uid=a.uid, framing=("sse", "ndjson")[n % 2]))
-        for n, a in enumerate(listeners)
-    ]
-    await day.write(publisher, tmp_path / "day.jsonl")
-    assert len(publisher.statuses) >= len(day.texts)
-    head = await day.delete(publisher)
+async def compare_live(listeners: Iterable[Audience], streams: list[Consumer], publisher: Publisher, head: str) -> None:
+    """Compare what each stream received while all was written."""
     statuses = {s["id"]: s for s in publisher.statuses}
     for audience, stream in zip(listeners, streams, strict=True):
         await stream.reached(head)
@@ -179,11 +161,46 @@ async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order
     cursors = {named(e): e["cursor"] for s in streams for e in s.events}
     assert len(everything.events) > 50
     assert all(cursors[named(e)] == e["cursor"] for s in streams for e in s.events)
+
+
+async def compare_replays(api: Api, listeners: Iterable[Audience], publisher: Publisher, start: str, head: str) -> None:
+    """Compare what a late client of each kind receives, from ``start`` to ``head``."""
+    statuses = {s["id"]: s for s in publisher.statuses}
     gone = {h["status"]["id"] for h in publisher.happened if h["kind"] == "delete"}
     for n, audience in enumerate(listeners):
         if not audience.following:
             params = {**audience.params, "since": start}
-            async with await day.api.stream(params, uid=audience.uid, framing=("ndjson", "sse")[n % 2]) as late:
+            async with await api.stream(params, uid=audience.uid, framing=("ndjson", "sse")[n % 2]) as late:
                 await late.reached(head)
             compare(late.events, reference.replayed(audience.params, publisher.happened), statuses, params, gone)
             assert not late.of("gap")
+
+
+@pytest.mark.timeout(600)
+async def test_every_write_reaches_every_subscriber_it_matches_once_in_log_order(
+    own_folder: Path,
+    tmp_path: Path,
+    full: bool,  # noqa: FBT001 - a fixture
+) -> None:
+    """Twenty clients of all kinds, half SSE and half NDJSON, receive what the reference computes, including deletes.
+
+    A client that comes at the end with an early cursor receives the remaining posts and all deletes: from the ring, and
+    after a restart without a ring from the log. All texts are posted with ``--full``, else a part of them.
+    """
+    texts = drafts(None if full else SLICE)
+    with restartable(own_folder, "--heartbeat-seconds", "0.2") as server:
+        async with Api(server) as api, AsyncExitStack() as stack:
+            day = Day(api, stack, texts)
+            publisher = await day.set_up()
+            listeners = audiences(texts, day.people, day.viewer, day.followed)
+            start = await api.head()
+            streams = await day.listen(listeners)
+            await day.write(publisher, tmp_path / "day.jsonl")
+            assert len(publisher.statuses) >= len(texts)
+            head = await day.delete(publisher)
+            await compare_live(listeners, streams, publisher, head)
+            await compare_replays(api, listeners, publisher, start, head)
+        await asyncio.to_thread(server.stop)
+        server.flags = (*server.flags, "--ring-bytes", "0")
+        async with server, Api(server) as api:
+            await compare_replays(api, listeners, publisher, start, head)

@@ -11,8 +11,8 @@ import sys
 import tempfile
 
 LIBRARIES = (
-    "_pytest.assertion.rewrite", "aiohttp.web", "aiohttp.test_utils", "argon2", "asyncio", "hypothesis", "jwt",
-    "msgspec", "prometheus_client", "redis.asyncio", "rich.console", "uvloop",
+    "aiohttp.web", "aiohttp.test_utils", "argon2", "asyncio", "emoji", "hypothesis", "jwt", "msgspec",
+    "prometheus_client", "pytest", "redis.asyncio", "regex", "rich.console", "uvloop",
 )  # fmt: skip
 
 # Only the plugins that pyproject.toml has settings for: the others take longer to load than the tests to run.

@@ -4,6 +4,7 @@ It runs without root, in a namespace with its own list of binary formats (``binf
 machine's list stays as it is, and nothing is left after the end of the process.
 """
 
+import compileall
 import hashlib
 import platform
 import shutil
@@ -104,10 +105,21 @@ def machine() -> Machine:
 
 
 def install(root: Path, site: Path, *what: str) -> None:
-    """Install ready-made packages for the Python of ``root`` into the folder ``site``."""
-    version = (root / "usr" / "bin" / "python3").readlink().name.removeprefix("python")
+    """Install ready-made packages for the Python of ``root`` into the folder ``site``, and compile them."""
+    version = _version(root)
     target = ["--python-platform", "aarch64-unknown-linux-gnu", "--python-version", version, "--target", str(site)]
     _run([str(UV), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", *target, *what])
+    _compile(root, site)
+
+
+def _version(root: Path) -> str:
+    return (root / "usr" / "bin" / "python3").readlink().name.removeprefix("python")
+
+
+def _compile(root: Path, folder: Path) -> None:
+    """Compile on this machine, if the versions of Python are equal: under emulation it takes many times as long."""
+    if _version(root) == f"{sys.version_info[0]}.{sys.version_info[1]}":
+        compileall.compile_dir(folder, quiet=2)
 
 
 def _install_locked(root: Path, site: Path) -> None:
@@ -120,6 +132,7 @@ def _make_root(folder: Path) -> None:
     shutil.rmtree(folder / "apt")
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
+    _compile(folder, folder / "usr" / "lib" / f"python{_version(folder)}")
 
 
 def _make_emulator(folder: Path) -> None:

@@ -10,12 +10,18 @@ import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests import site
 from tests.end_to_end.server import ROOT
+from tests.made_once import once, shared_folder
 from tests.waiting import PATIENCE
 
 SECONDS = "1790000000"
 """SOURCE_DATE_EPOCH of the builds: any time."""
+
+SITE = Path("stream_server", "site")
+"""The folder of the documentation's site in a checkout."""
 
 REPOSITORY = "https://example.org/owner/name"
 """The web address of the repository, which a build by the workflow of a release has."""
@@ -27,6 +33,11 @@ class Built(NamedTuple):
     source: Path
     sdist: Path
     wheel: Path
+
+    @property
+    def site(self) -> Path:
+        """The folder of the site that the packages brought along."""
+        return self.source / SITE
 
 
 def tracked() -> list[str]:
@@ -51,15 +62,19 @@ def compiler() -> str | None:
     return found if Path(sysconfig.get_paths()["include"], "Python.h").exists() else None
 
 
-def make_dist(source: Path, *options: str, **more: str) -> Built:
+def make_dist(source: Path, *options: str, made_site: Path | None = None, **more: str) -> Built:
     """Build the packages of a copy in its folder ``dist``.
 
     ``options`` are further ones of the builder, and ``more`` are variables of the environment; an empty one is not set.
-    The environments are those of this checkout, also that of the site.
+    The environments are those of this checkout, also that of the site. ``made_site`` is a site of the same pages, which
+    is copied: to build one takes ten seconds of processor time.
     """
     shutil.rmtree(source / "dist", ignore_errors=True)
-    of_site = site.build(source / "stream_server" / "site", source)
-    assert of_site.returncode == 0, of_site.stderr
+    if made_site is not None:
+        shutil.copytree(made_site, source / SITE)
+    else:
+        of_site = site.build(source / SITE, source)
+        assert (of_site.returncode, "WARNING" in of_site.stderr) == (0, False), of_site.stderr
     given = {"SOURCE_DATE_EPOCH": SECONDS, "REPOSITORY": REPOSITORY} | more
     variables = {name: value for name, value in given.items() if value}
     variables |= {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
@@ -70,6 +85,11 @@ def make_dist(source: Path, *options: str, **more: str) -> Built:
     )
     assert made.returncode == 0, made.stderr
     return find_built(source)
+
+
+def build_once(factory: pytest.TempPathFactory) -> Built:
+    """Return the packages of a copy of the files of the repository, which all processes of this run share."""
+    return find_built(once(shared_folder(factory), "built", lambda folder: make_dist(copy_checkout(folder))))
 
 
 def find_built(source: Path) -> Built:

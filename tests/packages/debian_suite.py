@@ -14,6 +14,9 @@ from tests.packages.machines import Machine, fresh_debian
 
 LONGEST_SECONDS = 3600
 
+JOBS = 4
+"""Tests at the same time. `.ci/run` runs the suite on two Debians at the same time."""
+
 
 def main(suite: str) -> int:
     """Return the exit code of `make test` on a Debian that `.ci/root.sh` has made. Its output goes where ours does."""
@@ -27,8 +30,8 @@ def main(suite: str) -> int:
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
         copy_checkout(clone)  # with what is not committed yet
         return subprocess.run(
-            machine.command("make", "test", cwd=clone), env=machine.environ, stdin=subprocess.DEVNULL, check=False,
-            timeout=LONGEST_SECONDS,
+            machine.command("make", "test", f"JOBS={JOBS}", cwd=clone), env=machine.environ, stdin=subprocess.DEVNULL,
+            check=False, timeout=LONGEST_SECONDS,
         ).returncode  # fmt: skip
 
 

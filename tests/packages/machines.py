@@ -100,9 +100,12 @@ class Machine(NamedTuple):
         return next(self.folder.glob("*/bin/pip"), None)
 
     def install(self, programs: Path, what: str) -> None:
-        """Install a package, as a requirement names it: on the fresh machine by pip, here by uv in less time."""
+        """Install a package, as a requirement names it: on the fresh machine by pip, here by uv in less time.
+
+        Neither compiles all modules: the programs that run compile those that they import.
+        """
         if self.pip:
-            self.done(self.pip, "--python", programs / "python", "install", "--quiet", what)
+            self.done(self.pip, "--python", programs / "python", "install", "--quiet", "--no-compile", what)
         else:
             self.done(UV, "pip", "install", "--quiet", "--python", programs / "python", what)
 

@@ -48,12 +48,13 @@ def test_an_archive_without_git_gives_the_same_bytes(built: Built, tmp_path: Pat
     archive = copy_checkout(tmp_path / "stream-server-1.0.0")
     for path in archive.rglob("*"):
         os.utime(path, (int(SECONDS), int(SECONDS)))
-    assert make_dist(archive, "--sdist", SOURCE_DATE_EPOCH="").sdist.read_bytes() == built.sdist.read_bytes()
+    made = make_dist(archive, "--sdist", made_site=built.site, SOURCE_DATE_EPOCH="")
+    assert made.sdist.read_bytes() == built.sdist.read_bytes()
 
 
 def test_without_a_compiler_the_wheel_is_that_of_any_platform(built: Built, tmp_path: Path) -> None:
     copy = copy_checkout(tmp_path / "copy")
-    alone, pure = make_dist(copy, "--wheel", CC="no-such-compiler").wheel, "py3-none-any.whl"
+    alone, pure = make_dist(copy, "--wheel", made_site=built.site, CC="no-such-compiler").wheel, "py3-none-any.whl"
     assert alone.name.endswith(pure)
     with zipfile.ZipFile(alone) as wheel:
         assert COMPILED not in wheel.namelist()
@@ -72,7 +73,7 @@ def test_the_wheel_brings_the_guide(built: Built) -> None:
 
 
 def test_the_wheel_of_the_checkout_is_that_of_the_source_distribution(built: Built, tmp_path: Path) -> None:
-    direct = make_dist(copy_checkout(tmp_path / "copy"), "--wheel")
+    direct = make_dist(copy_checkout(tmp_path / "copy"), "--wheel", made_site=built.site)
     assert direct.wheel.name == built.wheel.name
     assert direct.wheel.read_bytes() == built.wheel.read_bytes()
 

@@ -13,7 +13,7 @@ from stream_server.build import digest_of
 from stream_server.runtime.embedded_redis import carried
 from tests.end_to_end.server import ROOT
 from tests.packages.built import Built
-from tests.packages.machines import Machine, machine
+from tests.packages.machines import VERSIONS, Machine, machine
 from tests.packages.walk import WORD, Walk, walk
 from tests.redis_process import binaries
 
@@ -63,8 +63,9 @@ def test_two_commands_lead_to_the_first_stream(fresh: Machine, built: Built) -> 
     assert refused.returncode == 1
     assert 'pip install "social-stream-server[server]"' in refused.stderr
     assert "Traceback" not in refused.stderr
-    fresh.install(client, "social-stream-server[server]")
-    assert bare.done(client / "stream-server", "--version") == version
+    if fresh.python.endswith(VERSIONS[0]):
+        fresh.install(client, "social-stream-server[server]")
+        assert bare.done(client / "stream-server", "--version") == version
 
 
 def test_each_engine_serves_the_walk_and_without_one_a_sentence_names_a_third_command(built: Built) -> None:

@@ -26,7 +26,9 @@ def with_python3(machine: Machine) -> Machine:
     return machine._replace(path=f"{programs}:{SYSTEM_PATH}")
 
 
-@pytest.mark.parametrize("fresh", [VERSIONS[0], VERSIONS[-1]], indirect=True)
+@pytest.mark.parametrize(
+    "fresh", [VERSIONS[0], pytest.param(VERSIONS[-1], marks=pytest.mark.nightly)], indirect=True
+)
 def test_the_lines_of_the_readme_lead_to_a_server(fresh: Machine, tmp_path: Path) -> None:
     lines = next(blocks(ROOT / "README.md")).text.splitlines()
     assert lines[-1] == "stream-server serve --demo"

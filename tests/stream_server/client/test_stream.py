@@ -147,7 +147,7 @@ async def test_a_silent_connection_is_replaced() -> None:
     changes: list[str] = []
 
     answers = (Answer([sse("hello", 0), post(1)]), Answer([sse("hello", 1)]))
-    async with streaming(*answers, silence_seconds=0.05, on_connection_change=changes.append) as (script, client):
+    async with streaming(*answers, silence_seconds=0.5, on_connection_change=changes.append) as (script, client):
         script.hold = 1  # the first connection stays open after its answer
         assert texts(await read(client)) == ["post 1"]
     assert "imeout" in changes[0]

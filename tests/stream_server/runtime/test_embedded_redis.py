@@ -371,27 +371,3 @@ async def test_damaged_data_stop_the_start_and_stay_unchanged(tmp_path: Path, bi
     with pytest.raises(EmbeddedRedisError, match=r"in the middle: after [0-9]+ good bytes, .*restore a backup"):
         await EmbeddedRedis.start(tmp_path, binary=binary)
     assert file.read_bytes() == damaged
-
-
-def files_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
-
-
-async def test_a_cancelled_start_leaves_nothing(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = tmp_path_factory.mktemp("t")
-    monkeypatch.setattr(tempfile, "tempdir", str(short))
-    cancelled = 0
-    for step in range(8):
-        start = asyncio.create_task(EmbeddedRedis.start(tmp_path))
-        await asyncio.wait({start}, timeout=0.02 * step)
-        start.cancel()
-        try:
-            await (await start).stop()
-        except asyncio.CancelledError:
-            cancelled += 1
-        assert files_in(short) == []
-    assert cancelled > 0
-    async with started_redis(tmp_path) as embedded:
-        assert read_log(embedded.url) == []

@@ -13,6 +13,7 @@ from stream_server.commands.doctor_machine import CheckState
 from stream_server.runtime.python_check import find_fault
 from stream_server.web.http import usual_request
 from tests.command_line import COMMAND, ROOT, clean_environment
+from tests.tiers import sample
 from tests.waiting import PATIENCE
 
 FAULTY = """
@@ -47,7 +48,11 @@ def test_each_wrong_answer_is_found(
 
 
 @pytest.mark.parametrize(
-    "command", [("serve", "--port", "0"), ("serve", "--demo"), ("rules", "explain", "tea", "--text", "tea")]
+    "command",
+    sample(
+        [("serve", "--port", "0"), ("serve", "--demo"), ("rules", "explain", "tea", "--text", "tea")],
+        lambda command: command == ("serve", "--port", "0"),
+    ),
 )
 def test_a_faulty_python_is_refused_by_a_sentence(tmp_path: Path, command: tuple[str, ...]) -> None:
     """Nothing is started before: the data folder stays empty."""

@@ -16,8 +16,8 @@ from stream_server.runtime.supervisor import WorkerProcess
 from stream_server.store.redis.shared_query import SharedQuery
 from tests.waiting import PATIENCE
 
-TICKS = 50_000
-"""Number of waits: a day's with a tick of two seconds."""
+TICKS = 5000
+"""Number of waits: so many that an object which one in fifty of them left would be too much."""
 
 SOON = 1e-9
 """A time-out in seconds that is over in the next iteration of the event loop, and not before the wait has begun."""

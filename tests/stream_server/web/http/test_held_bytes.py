@@ -215,7 +215,7 @@ async def test_an_ingest_of_any_length_is_not_closed_for_its_bytes(
     reader, writer = await connect()
     head = f"POST /v1/ingest HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n"
     writer.write(f"{head}Content-Type: application/x-ndjson\r\nContent-Length: 3000000\r\n\r\n".encode())
-    writer.write(b"{}\n".ljust(10_000, b"\n") * 300)
+    writer.write((b"{}".ljust(9_999) + b"\n") * 300)
     async with asyncio.timeout(PATIENCE):
         answer = await reader.read()
     assert answer.count(b'{"line":') == 300
