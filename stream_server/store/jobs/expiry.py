@@ -14,7 +14,6 @@ then kept in the set `expired` until these entries are gone, and replays show it
 import asyncio
 import logging
 import random
-import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -24,6 +23,7 @@ from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.jobs.archive import ArchiveFailure, StatusArchive
+from stream_server.store.jobs.lease import Lease
 from stream_server.store.jobs.workers import none_if_unavailable
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.reads import statuses
@@ -70,20 +70,6 @@ class ExpiryRange(NamedTuple):
     floor: int
 
 
-class ExpiryLease(NamedTuple):
-    """The lease of the expiry.
-
-    Attributes:
-        cursor: Position of the scan in the round, ``0`` at the start of a round.
-        now_ms: Redis' time in milliseconds since 1970.
-        done_below: All statuses with lower ids have left. Timelines need not keep their ids.
-    """
-
-    cursor: str
-    now_ms: int
-    done_below: int
-
-
 class OldStatus(NamedTuple):
     """A status as it is read for the archive: its JSON without the original, and the values that show a change."""
 
@@ -112,14 +98,13 @@ class StatusExpiry:
         self._scripts = scripts
         self._log = log
 
-    async def hold_lease(self, process: str, seconds: float, **kept: str | int) -> ExpiryLease | None:
-        """Take or prolong the right to expire statuses for ``seconds``. None if another process has it.
+    def make_lease(self) -> Lease:
+        """Return a new holder of the right to expire statuses.
 
-        ``kept`` are members of the lease to store in Redis, such as ``cursor``, for the process that has it next.
+        Beside the lease stand ``cursor``, the position of the scan in the round (``0`` at its start), and ``done``: all
+        statuses with lower ids have left, so timelines need not keep their ids.
         """
-        fields = [word for name, value in kept.items() for word in (name, value)]
-        reply = await self._scripts.call("expiry_lease", keys.META, process, round(seconds * 1000), *fields)
-        return ExpiryLease(reply[0].decode(), int(reply[1]), int(reply[2])) if reply else None
+        return Lease(self._scripts, "expiry")
 
     async def find_range(self, now_ms: int, max_days: float) -> ExpiryRange:
         """Return which statuses are older than ``max_days`` days, without those whose entry is still on the log."""
@@ -264,7 +249,7 @@ class ExpiryLoop:
         self._expiry = expiry
         self._max_days = max_days
         self._archive = archive
-        self._process = secrets.token_hex(8)
+        self._lease = expiry.make_lease()
         self._told_failure = ""
 
     async def run(self) -> None:
@@ -281,19 +266,19 @@ class ExpiryLoop:
         ``now_ms`` replaces Redis' time in milliseconds. Raises `Unavailable` if Redis does not answer. A failure of the
         archive ends the round, and nothing more leaves.
         """
-        lease = await self._expiry.hold_lease(self._process, LEASE_SECONDS)
-        if lease is None:
+        if not await self._lease.hold(LEASE_SECONDS):
             return False
         try:
-            return await self._scan(lease, lease.now_ms if now_ms is None else now_ms)
+            return await self._scan(self._lease.now_ms if now_ms is None else now_ms)
         except ArchiveFailure as failure:
             await self._tell(str(failure))
             return False
 
-    async def _scan(self, lease: ExpiryLease, now_ms: int) -> bool:
+    async def _scan(self, now_ms: int) -> bool:
+        cursor, done_below = self._lease.kept.get("cursor", "0"), int(self._lease.kept.get("done", "0"))
         which = await self._expiry.find_range(now_ms, self._max_days)
         await self._expiry.forget_expired_ids(which.floor)
-        cursor, is_whole, at = lease.cursor, lease.cursor == "0", format_iso_time(now_ms)
+        is_whole, at = cursor == "0", format_iso_time(now_ms)
         done_to, old = cursor, dict[str, None]()  # a scan may give a key twice
         while True:
             cursor, ids = await self._expiry.scan(cursor)
@@ -301,15 +286,15 @@ class ExpiryLoop:
             if cursor == "0" or len(old) >= STATUSES_PER_FILE:
                 is_whole &= await self._expire([*old], which, at)
                 done_to, old = cursor, {}
-            await self._forget(ids, lease.done_below)
+            await self._forget(ids, done_below)
             if cursor == "0":
                 break
-            if await self._expiry.hold_lease(self._process, LEASE_SECONDS, cursor=done_to) is None:
+            if not await self._lease.hold(LEASE_SECONDS, cursor=done_to):
                 return False
             await asyncio.sleep(self.page_pause_seconds)
         # Timelines forget only what surely has left, so a round that began in another process does not count.
-        done = {"done": max(which.below, lease.done_below)} if is_whole else {}
-        await self._wait_an_interval(cursor=0, failure="", **done)
+        done = {"done": max(which.below, done_below)} if is_whole else {}
+        await self._lease.rest(ROUND_INTERVAL_SECONDS, cursor=0, failure="", **done)
         self._told_failure = ""
         return True
 
@@ -378,11 +363,7 @@ class ExpiryLoop:
         if failure != self._told_failure:
             logger.error("no status leaves because of its age: %s", failure)
         self._told_failure = failure
-        await self._wait_an_interval(failure=failure)
-
-    async def _wait_an_interval(self, **kept: str | int) -> None:
-        """Hold the lease for an interval, so that neither another process nor this one begins a round."""
-        await self._expiry.hold_lease(self._process, ROUND_INTERVAL_SECONDS, holder="", **kept)
+        await self._lease.rest(ROUND_INTERVAL_SECONDS, failure=failure)
 
 
 def make_expiry_loop(expiry: StatusExpiry, max_days: float, folder: str) -> ExpiryLoop:

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from stream_server.store import keys
+from stream_server.store.jobs.lease import Lease
 from stream_server.store.jobs.queue import SOURCES_BY_KIND, JobQueue
 from stream_server.store.jobs.runner import FULL_TIMELINE_SHARE, TIMELINE_KEY_BY_KIND
 from stream_server.store.redis.client import RedisClient
@@ -54,12 +55,7 @@ class Repair:
         self._derived = derived
         self._scripts = scripts
         self._queue = queue
-
-    async def try_lock(self, seconds: float) -> bool:
-        """Take the lock for a repair run; it expires after ``seconds``. Return False if another process has it."""
-        key = keys.key_for("repair")
-        (taken,) = await self._core.execute(("SET", key, "1", "NX", "PX", max(1, round(seconds * 1000))))
-        return taken is not None
+        self.lease = Lease(scripts, "repair")
 
     async def run(
         self, *, fix: bool, on_progress: Callable[[int, int], None] = lambda _scanned, _total: None

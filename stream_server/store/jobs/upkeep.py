@@ -1,7 +1,7 @@
 """Regular upkeep: trim the log, repair the store, and let home timelines of users who stay away fall asleep.
 
 Every server and worker process trims, and several may do it at once. The repair and the round over home timelines run
-in one process at a time: the one with the lock in Redis.
+in one process an interval: the one that finds the lease free, and lets it rest for the interval.
 """
 
 import asyncio
@@ -55,12 +55,12 @@ class LogTrimmer:
 REPAIR_SECONDS = 3600.0
 """Interval of the repair runs in seconds. A run reads the whole store, and what it mends is never a lost post."""
 
-LOCK_POLL_SECONDS = 10.0
-"""Longest interval in seconds between two attempts to take the lock of the repair run."""
+LEASE_POLL_SECONDS = 10.0
+"""Longest interval in seconds between two attempts to take the lease of the repair run."""
 
 
 class RepairLoop:
-    """Checks and repairs all stored data once per interval, in only one of all processes: the one with a lock in Redis.
+    """Checks and repairs all stored data once per interval, in only one of all processes.
 
     ``findings`` counts the faults that this process found and repaired.
     """
@@ -74,10 +74,10 @@ class RepairLoop:
 
         The first run starts after one interval, not at the start of the server.
         """
-        await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))
+        await none_if_unavailable(lambda: self._repair.lease.rest(interval_seconds))
         while True:
-            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * random.uniform(0.5, 1))
-            if await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
+            await asyncio.sleep(min(LEASE_POLL_SECONDS, interval_seconds) * random.uniform(0.5, 1))
+            if await none_if_unavailable(lambda: self._repair.lease.rest(interval_seconds)):
                 for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
                     self.findings += 1
                     logger.warning("repaired %s %s: %s", finding.kind, finding.subject, finding.message)
@@ -87,7 +87,7 @@ ROUND_INTERVAL_SECONDS = 3600.0
 """Interval in seconds between two rounds over all home timelines."""
 
 ROUND_POLL_SECONDS = 60.0
-"""Longest interval in seconds between two attempts to take the lock of a round."""
+"""Longest interval in seconds between two attempts to take the lease of a round."""
 
 PAGE_PAUSE_SECONDS = 0.05
 """Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
@@ -113,7 +113,7 @@ class IdleHomesLoop:
             await asyncio.Event().wait()
         while True:
             await asyncio.sleep(ROUND_POLL_SECONDS * random.uniform(0.5, 1))
-            if await none_if_unavailable(lambda: self._homes.try_lock(ROUND_INTERVAL_SECONDS)):
+            if await none_if_unavailable(lambda: self._homes.lease.rest(ROUND_INTERVAL_SECONDS)):
                 await none_if_unavailable(self.run_round)
 
     async def run_round(self) -> None:
