@@ -15,8 +15,7 @@ import asyncio
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from stream_server.events.one_line import keep_on_one_line
@@ -46,16 +45,8 @@ COMMENTS_PER_READ = 100
 FAVORITES_PER_CALL = 300
 """Favorites of a user that one pipeline looks at."""
 
-FORGOTTEN_PER_CALL = 1000
-"""Ids that one command removes from the set of expired ids."""
-
-MS_PER_DAY = 86_400_000
-
 SCANNED_ROWS = ("status", "user", "list", "favorites")
 """Rows of the table of keys that a round looks at."""
-
-_SCAN_PATTERN = "{core}:[sulf]*"
-"""Matches all keys of `SCANNED_ROWS` and few others, so that Redis need not send the others."""
 
 
 class ExpiryRange(NamedTuple):
@@ -110,12 +101,13 @@ class StatusExpiry:
         """Return which statuses are older than ``max_days`` days, without those whose entry is still on the log."""
         first = await self._log.floor()
         floor = Position(now_ms, 0, 0).status_number if first is None else first.status_number
-        oldest = Position(now_ms - round(max_days * MS_PER_DAY), 0, 0).status_number
+        oldest = Position(now_ms - round(max_days * 86_400_000), 0, 0).status_number
         return ExpiryRange(min(oldest, floor), floor)
 
     async def scan(self, cursor: str) -> tuple[str, dict[str, list[str]]]:
         """Return the next cursor (``0`` after the last page), and the ids of a page of keys by `SCANNED_ROWS`."""
-        command = ("SCAN", cursor, "MATCH", _SCAN_PATTERN, "COUNT", KEYS_PER_SCAN)
+        # The pattern matches all keys of the rows and few others, so that Redis need not send the others.
+        command = ("SCAN", cursor, "MATCH", "{core}:[sulf]*", "COUNT", KEYS_PER_SCAN)
         ((next_cursor, names),) = await self._core.execute(command)
         ids = defaultdict[str, list[str]](list)
         for name in names:
@@ -127,9 +119,19 @@ class StatusExpiry:
     async def read(self, ids: Sequence[str]) -> list[OldStatus]:
         """Return those statuses that exist, in the order of ``ids``."""
         found = list[OldStatus]()
+        status, comments = (keys.key_for(name).encode() for name in ("status", "comments"))
         for at in range(0, len(ids), STATUSES_PER_READ):
             chunk = [each.encode() for each in ids[at : at + STATUSES_PER_READ]]
-            replies = await self._core.execute(*chain.from_iterable(map(_old_status_commands, chunk)))
+            commands: list[Command] = []
+            for each in chunk:
+                # The row is asked first. So a comment that is written meanwhile makes the number of comments in the row
+                # wrong, and the status stays.
+                commands += (
+                    statuses.row_command(each),
+                    ("HGET", status + each, "audience"),
+                    ("ZRANGE", comments + each, -1, -1),
+                )
+            replies = await self._core.execute(*commands)
             for status_id, values, audience, newest in zip(chunk, *(replies[i::3] for i in range(3)), strict=True):
                 row = statuses.parse_row(status_id, values)
                 if row is not None:
@@ -188,33 +190,18 @@ class StatusExpiry:
         before_ms = created_ms(floor)
         key = keys.key_for("expired")
         while True:
-            command = ("ZRANGE", key, "-inf", f"({before_ms}", "BYSCORE", "LIMIT", 0, FORGOTTEN_PER_CALL)
+            command = ("ZRANGE", key, "-inf", f"({before_ms}", "BYSCORE", "LIMIT", 0, 1000)
             (ids,) = await self._core.execute(command)
             if not ids:
                 return
             await self._core.execute(("ZREM", key, *ids))
 
 
-def _old_status_commands(status_id: bytes) -> Iterable[Command]:
-    """Return what :meth:`StatusExpiry.read` asks about a status. Its row comes first.
-
-    So a comment that is written meanwhile makes the number of comments in the row wrong, and the status stays.
-    """
-    status, comments = (keys.key_for(name).encode() + status_id for name in ("status", "comments"))
-    return statuses.row_command(status_id), ("HGET", status, "audience"), ("ZRANGE", comments, -1, -1)
-
-
 LEASE_SECONDS = 60.0
 """Time after which another process continues if this one died."""
 
-LEASE_POLL_SECONDS = 30.0
-"""Longest interval in seconds between two attempts to take the lease."""
-
 ROUND_INTERVAL_SECONDS = 3600.0
 """Pause in seconds between two rounds, and after a failure of the archive."""
-
-PAGE_PAUSE_SECONDS = 0.05
-"""Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
 
 STATUSES_PER_FILE = 4096
 """Number of old statuses from which they are archived and removed. So the archive has few files."""
@@ -224,9 +211,6 @@ FILE_BYTES = 4 * 2**20
 
 STATUSES_PER_STEP = 128
 """Most statuses that are read, or removed, before the next ones."""
-
-MAX_READS = 3
-"""Times that a status which changes meanwhile is read and archived in one round. The next round tries again."""
 
 NO_ARCHIVE = "none"
 """Value of the setting ``status_archive_dir`` that deletes old statuses without an archive."""
@@ -238,14 +222,14 @@ class ExpiryLoop:
     Attributes:
         left: Number of statuses that this process removed.
         archive_failures: Number of times that the archive could not be written.
-        page_pause_seconds: Pause after each page of keys.
+        page_pause_seconds: Pause after each page of keys, so that a round takes a small part of Redis' time.
     """
 
     def __init__(self, expiry: StatusExpiry, max_days: float, archive: StatusArchive | None) -> None:
         """``archive`` is None to delete without an archive."""
         self.left = 0
         self.archive_failures = 0
-        self.page_pause_seconds = PAGE_PAUSE_SECONDS
+        self.page_pause_seconds = 0.05
         self._expiry = expiry
         self._max_days = max_days
         self._archive = archive
@@ -258,7 +242,7 @@ class ExpiryLoop:
             await asyncio.Event().wait()
         while True:
             await none_if_unavailable(self.run_round)
-            await asyncio.sleep(LEASE_POLL_SECONDS * random.uniform(0.5, 1))
+            await asyncio.sleep(random.uniform(15, 30))
 
     async def run_round(self, now_ms: int | None = None) -> bool:
         """Run one round if no other process does. Return whether this process ran it to its end.
@@ -308,8 +292,11 @@ class ExpiryLoop:
             await self._expiry.prune_favorites(uid, below)
 
     async def _expire(self, ids: Sequence[str], which: ExpiryRange, at: str) -> bool:
-        """Archive and remove statuses. Return whether all have left."""
-        for _ in range(MAX_READS):
+        """Archive and remove statuses. Return whether all have left.
+
+        A status that changes meanwhile is read and archived again, three times in all. The next round tries again.
+        """
+        for _ in range(3):
             ids = await self._expire_once(ids, which, at)
             if not ids:
                 return True
