@@ -5,7 +5,7 @@ import logging
 import socket
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -16,7 +16,7 @@ from stream_server.runtime.listening import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
-from stream_server.web.http.connection_states import Event
+from stream_server.web.http.connection_states import START, Event
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 0.25
 """Seconds of each of aiohttp's two waits at shutdown. Short, because :meth:`FrontDoor.wait_until_idle` waits first."""
-
-IDLE_CHECK_SECONDS = 0.01
 
 START_SECONDS = 0.005
 """Most CPU time in seconds of all streams that begin in one iteration of the event loop. The last may take longer."""
@@ -93,7 +91,7 @@ class FrontDoor:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[HUB].limits.send_buffer_bytes)
         app.freeze()
         await app.startup()
-        values = cast("web.Application", dict(app))  # a stream looks up twenty, and an app does each look-up in Python
+        values = dict[Any, Any](app)  # a stream looks up twenty, and an app does each look-up in Python
         dispatcher = Dispatcher(app)
         self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
         streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
@@ -101,17 +99,18 @@ class FrontDoor:
         self._requests = ApiRoutes(values, app[ROUTES])
         if self._keepalive == inherited_keepalive(listeners[0]):
             self._keepalive = None  # each connection has it already
-        self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
+        self._acceptors = tuple(Acceptor(listener, self._accept) for listener in listeners)
         for listener in listeners:
             self._servers.append(await self._loop.create_server(self._accept, sock=listener, backlog=backlog))
 
-    def _accept(self) -> Connection:
-        """Return the protocol of a connection that the loop has accepted. Accept those that wait behind it."""
-        for acceptor in self._acceptors:
-            acceptor.accept_waiting()
-        return self._make_connection()
+    def _accept(self, peer: object = None) -> Connection:
+        """Return the protocol of an accepted connection.
 
-    def _make_connection(self, peer: object = None) -> Connection:
+        Without ``peer``, the address of its client, the loop has accepted it: then accept those that wait behind it.
+        """
+        if peer is None:
+            for acceptor in self._acceptors:
+                acceptor.accept_waiting()
         return Connection(self, self._loop, self._timeouts, self._keepalive, peer)
 
     def _evict_idle(self, count: int, *, of_operator: bool) -> None:
@@ -144,23 +143,31 @@ class FrontDoor:
             connection.cycle.is_stream = True
             self._start_queue.run_in_turn(partial(self._try_at_once, connection))
             return
-        connection.cycle.move(Event.START)
         request = self._requests.read(connection, head)
         if request is None:
-            connection.pass_on(head)
+            self._pass_on(connection, head)
         else:
+            connection.cycle.move(START)
             connection.task = self._loop.create_task(self._answer(request))
+
+    def _pass_on(self, connection: Connection, head: bytes) -> None:
+        """Start an unusual request in aiohttp, or refuse it: aiohttp takes other versions, and asks for a proxy."""
+        if (refusal := connection.cycle.line_refusal()) is not None:
+            connection.refuse(refusal)
+            return
+        connection.cycle.move(START)
+        connection.pass_on(head)
 
     def _try_at_once(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
         head = connection.cycle.request_head
         if not head:
             return  # the client has left, or was refused
-        connection.cycle.move(Event.START)
         request = self._streams.read(connection, head)
         if request is None:
-            connection.pass_on(head)
+            self._pass_on(connection, head)
             return
+        connection.cycle.move(START)
         request[OPENING] = opening = Opening()
         answering = self._answer(request)
         try:
@@ -185,9 +192,8 @@ class FrontDoor:
 
     def _read_again_and_ask(self, connection: Connection, slot: Slot) -> bool:
         """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``slot`` is free."""
-        request = self._streams.read(
-            connection, connection.cycle.request_head
-        )  # empty if the client has left, or was refused
+        head = connection.cycle.request_head  # empty if the client has left, or was refused
+        request = self._streams.read(connection, head)
         if request is None:
             return False
         request[OPENING] = Opening()
@@ -199,7 +205,7 @@ class FrontDoor:
         if not connection.cycle.request_head:
             answering.close()
             return False
-        connection.cycle.move(Event.START)
+        connection.cycle.move(START)
         opening = request[OPENING]
         opening.slot, opening.state = slot, OpeningState.MUST_ASK
         connection.task = task = self._loop.create_task(answering)
@@ -210,8 +216,7 @@ class FrontDoor:
         """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:
-            # It has every attribute of aiohttp's request that the functions for its route use.
-            response = await handle_request(cast("web.Request", request), request.route)
+            response = await handle_request(request, request.route)
             if response is OPENED:
                 return
             goes_on = request.keep_alive and response.keep_alive is not False
@@ -236,7 +241,7 @@ class FrontDoor:
         """
         deadline, busy = self._loop.time() + timeout_seconds, True
         while busy and self._loop.time() < deadline:
-            await asyncio.sleep(IDLE_CHECK_SECONDS)
+            await asyncio.sleep(0.01)
             busy = any(connection.is_busy for connection in self.connections)
 
     async def close(self) -> None:
