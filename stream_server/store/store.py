@@ -96,7 +96,7 @@ class Store:
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.expiry = StatusExpiry(self._redis, self._derived, self._scripts, self.log)
         self.rollbacks = Rollbacks(self._scripts)
-        self.idle_homes = IdleHomes(self._redis, self._derived, self._scripts)
+        self.idle_homes = IdleHomes(self._derived, self._scripts)
         self.state, self.rate_counters = RedisStateReader(self._redis), RateCounters(self._derived)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)

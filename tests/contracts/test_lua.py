@@ -105,7 +105,7 @@ CHANGING = _changing()
 UNKEPT = {
     "job_advance", "job_begin_pass", "job_claim", "job_delete_dependents", "job_fail", "job_unpark", "timeline_refill",
     "leftovers_delete", "counters_check", "log_record_rollback", "log_trim", "subject_user", "ingest_begin",
-    "expiry_lease", "statuses_expire", "home_visit", "homes_sleep", "job_erase", "job_sweep",
+    "lease_hold", "statuses_expire", "home_visit", "homes_sleep", "job_erase", "job_sweep",
 }  # fmt: skip
 """Calls of jobs, repair, trimming, expiry and visits, the one that makes a user, and one that audits once. Each may run
 twice, so it keeps no answer."""

@@ -9,5 +9,6 @@ the write loses no work. Any number of processes may do this work, and every pas
 ``upkeep``  trims the log, repairs the store, and lets idle home timelines fall asleep
 ``expiry``  moves statuses that are older than the operator wants to the archive
 ``archive`` the files of the archive
+``lease``   the right of one process of all to do such work, for a time
 ``repair``  compares counters, timelines and leftovers with the truth, and repairs them
 """

@@ -14,16 +14,15 @@ then kept in the set `expired` until these entries are gone, and replays show it
 import asyncio
 import logging
 import random
-import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.jobs.archive import ArchiveFailure, StatusArchive
+from stream_server.store.jobs.lease import Lease
 from stream_server.store.jobs.workers import none_if_unavailable
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.reads import statuses
@@ -46,16 +45,8 @@ COMMENTS_PER_READ = 100
 FAVORITES_PER_CALL = 300
 """Favorites of a user that one pipeline looks at."""
 
-FORGOTTEN_PER_CALL = 1000
-"""Ids that one command removes from the set of expired ids."""
-
-MS_PER_DAY = 86_400_000
-
 SCANNED_ROWS = ("status", "user", "list", "favorites")
 """Rows of the table of keys that a round looks at."""
-
-_SCAN_PATTERN = "{core}:[sulf]*"
-"""Matches all keys of `SCANNED_ROWS` and few others, so that Redis need not send the others."""
 
 
 class ExpiryRange(NamedTuple):
@@ -68,20 +59,6 @@ class ExpiryRange(NamedTuple):
 
     below: int
     floor: int
-
-
-class ExpiryLease(NamedTuple):
-    """The lease of the expiry.
-
-    Attributes:
-        cursor: Position of the scan in the round, ``0`` at the start of a round.
-        now_ms: Redis' time in milliseconds since 1970.
-        done_below: All statuses with lower ids have left. Timelines need not keep their ids.
-    """
-
-    cursor: str
-    now_ms: int
-    done_below: int
 
 
 class OldStatus(NamedTuple):
@@ -112,25 +89,25 @@ class StatusExpiry:
         self._scripts = scripts
         self._log = log
 
-    async def hold_lease(self, process: str, seconds: float, **kept: str | int) -> ExpiryLease | None:
-        """Take or prolong the right to expire statuses for ``seconds``. None if another process has it.
+    def make_lease(self) -> Lease:
+        """Return a new holder of the right to expire statuses.
 
-        ``kept`` are members of the lease to store in Redis, such as ``cursor``, for the process that has it next.
+        Beside the lease stand ``cursor``, the position of the scan in the round (``0`` at its start), and ``done``: all
+        statuses with lower ids have left, so timelines need not keep their ids.
         """
-        fields = [word for name, value in kept.items() for word in (name, value)]
-        reply = await self._scripts.call("expiry_lease", keys.META, process, round(seconds * 1000), *fields)
-        return ExpiryLease(reply[0].decode(), int(reply[1]), int(reply[2])) if reply else None
+        return Lease(self._scripts, "expiry")
 
     async def find_range(self, now_ms: int, max_days: float) -> ExpiryRange:
         """Return which statuses are older than ``max_days`` days, without those whose entry is still on the log."""
         first = await self._log.floor()
         floor = Position(now_ms, 0, 0).status_number if first is None else first.status_number
-        oldest = Position(now_ms - round(max_days * MS_PER_DAY), 0, 0).status_number
+        oldest = Position(now_ms - round(max_days * 86_400_000), 0, 0).status_number
         return ExpiryRange(min(oldest, floor), floor)
 
     async def scan(self, cursor: str) -> tuple[str, dict[str, list[str]]]:
         """Return the next cursor (``0`` after the last page), and the ids of a page of keys by `SCANNED_ROWS`."""
-        command = ("SCAN", cursor, "MATCH", _SCAN_PATTERN, "COUNT", KEYS_PER_SCAN)
+        # The pattern matches all keys of the rows and few others, so that Redis need not send the others.
+        command = ("SCAN", cursor, "MATCH", "{core}:[sulf]*", "COUNT", KEYS_PER_SCAN)
         ((next_cursor, names),) = await self._core.execute(command)
         ids = defaultdict[str, list[str]](list)
         for name in names:
@@ -142,9 +119,19 @@ class StatusExpiry:
     async def read(self, ids: Sequence[str]) -> list[OldStatus]:
         """Return those statuses that exist, in the order of ``ids``."""
         found = list[OldStatus]()
+        status, comments = (keys.key_for(name).encode() for name in ("status", "comments"))
         for at in range(0, len(ids), STATUSES_PER_READ):
             chunk = [each.encode() for each in ids[at : at + STATUSES_PER_READ]]
-            replies = await self._core.execute(*chain.from_iterable(map(_old_status_commands, chunk)))
+            commands: list[Command] = []
+            for each in chunk:
+                # The row is asked first. So a comment that is written meanwhile makes the number of comments in the row
+                # wrong, and the status stays.
+                commands += (
+                    statuses.row_command(each),
+                    ("HGET", status + each, "audience"),
+                    ("ZRANGE", comments + each, -1, -1),
+                )
+            replies = await self._core.execute(*commands)
             for status_id, values, audience, newest in zip(chunk, *(replies[i::3] for i in range(3)), strict=True):
                 row = statuses.parse_row(status_id, values)
                 if row is not None:
@@ -203,33 +190,18 @@ class StatusExpiry:
         before_ms = created_ms(floor)
         key = keys.key_for("expired")
         while True:
-            command = ("ZRANGE", key, "-inf", f"({before_ms}", "BYSCORE", "LIMIT", 0, FORGOTTEN_PER_CALL)
+            command = ("ZRANGE", key, "-inf", f"({before_ms}", "BYSCORE", "LIMIT", 0, 1000)
             (ids,) = await self._core.execute(command)
             if not ids:
                 return
             await self._core.execute(("ZREM", key, *ids))
 
 
-def _old_status_commands(status_id: bytes) -> Iterable[Command]:
-    """Return what :meth:`StatusExpiry.read` asks about a status. Its row comes first.
-
-    So a comment that is written meanwhile makes the number of comments in the row wrong, and the status stays.
-    """
-    status, comments = (keys.key_for(name).encode() + status_id for name in ("status", "comments"))
-    return statuses.row_command(status_id), ("HGET", status, "audience"), ("ZRANGE", comments, -1, -1)
-
-
 LEASE_SECONDS = 60.0
 """Time after which another process continues if this one died."""
 
-LEASE_POLL_SECONDS = 30.0
-"""Longest interval in seconds between two attempts to take the lease."""
-
 ROUND_INTERVAL_SECONDS = 3600.0
 """Pause in seconds between two rounds, and after a failure of the archive."""
-
-PAGE_PAUSE_SECONDS = 0.05
-"""Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
 
 STATUSES_PER_FILE = 4096
 """Number of old statuses from which they are archived and removed. So the archive has few files."""
@@ -239,9 +211,6 @@ FILE_BYTES = 4 * 2**20
 
 STATUSES_PER_STEP = 128
 """Most statuses that are read, or removed, before the next ones."""
-
-MAX_READS = 3
-"""Times that a status which changes meanwhile is read and archived in one round. The next round tries again."""
 
 NO_ARCHIVE = "none"
 """Value of the setting ``status_archive_dir`` that deletes old statuses without an archive."""
@@ -253,18 +222,18 @@ class ExpiryLoop:
     Attributes:
         left: Number of statuses that this process removed.
         archive_failures: Number of times that the archive could not be written.
-        page_pause_seconds: Pause after each page of keys.
+        page_pause_seconds: Pause after each page of keys, so that a round takes a small part of Redis' time.
     """
 
     def __init__(self, expiry: StatusExpiry, max_days: float, archive: StatusArchive | None) -> None:
         """``archive`` is None to delete without an archive."""
         self.left = 0
         self.archive_failures = 0
-        self.page_pause_seconds = PAGE_PAUSE_SECONDS
+        self.page_pause_seconds = 0.05
         self._expiry = expiry
         self._max_days = max_days
         self._archive = archive
-        self._process = secrets.token_hex(8)
+        self._lease = expiry.make_lease()
         self._told_failure = ""
 
     async def run(self) -> None:
@@ -273,7 +242,7 @@ class ExpiryLoop:
             await asyncio.Event().wait()
         while True:
             await none_if_unavailable(self.run_round)
-            await asyncio.sleep(LEASE_POLL_SECONDS * random.uniform(0.5, 1))
+            await asyncio.sleep(random.uniform(15, 30))
 
     async def run_round(self, now_ms: int | None = None) -> bool:
         """Run one round if no other process does. Return whether this process ran it to its end.
@@ -281,19 +250,19 @@ class ExpiryLoop:
         ``now_ms`` replaces Redis' time in milliseconds. Raises `Unavailable` if Redis does not answer. A failure of the
         archive ends the round, and nothing more leaves.
         """
-        lease = await self._expiry.hold_lease(self._process, LEASE_SECONDS)
-        if lease is None:
+        if not await self._lease.hold(LEASE_SECONDS):
             return False
         try:
-            return await self._scan(lease, lease.now_ms if now_ms is None else now_ms)
+            return await self._scan(self._lease.now_ms if now_ms is None else now_ms)
         except ArchiveFailure as failure:
             await self._tell(str(failure))
             return False
 
-    async def _scan(self, lease: ExpiryLease, now_ms: int) -> bool:
+    async def _scan(self, now_ms: int) -> bool:
+        cursor, done_below = self._lease.kept.get("cursor", "0"), int(self._lease.kept.get("done", "0"))
         which = await self._expiry.find_range(now_ms, self._max_days)
         await self._expiry.forget_expired_ids(which.floor)
-        cursor, is_whole, at = lease.cursor, lease.cursor == "0", format_iso_time(now_ms)
+        is_whole, at = cursor == "0", format_iso_time(now_ms)
         done_to, old = cursor, dict[str, None]()  # a scan may give a key twice
         while True:
             cursor, ids = await self._expiry.scan(cursor)
@@ -301,15 +270,15 @@ class ExpiryLoop:
             if cursor == "0" or len(old) >= STATUSES_PER_FILE:
                 is_whole &= await self._expire([*old], which, at)
                 done_to, old = cursor, {}
-            await self._forget(ids, lease.done_below)
+            await self._forget(ids, done_below)
             if cursor == "0":
                 break
-            if await self._expiry.hold_lease(self._process, LEASE_SECONDS, cursor=done_to) is None:
+            if not await self._lease.hold(LEASE_SECONDS, cursor=done_to):
                 return False
             await asyncio.sleep(self.page_pause_seconds)
         # Timelines forget only what surely has left, so a round that began in another process does not count.
-        done = {"done": max(which.below, lease.done_below)} if is_whole else {}
-        await self._wait_an_interval(cursor=0, failure="", **done)
+        done = {"done": max(which.below, done_below)} if is_whole else {}
+        await self._lease.rest(ROUND_INTERVAL_SECONDS, cursor=0, failure="", **done)
         self._told_failure = ""
         return True
 
@@ -323,8 +292,11 @@ class ExpiryLoop:
             await self._expiry.prune_favorites(uid, below)
 
     async def _expire(self, ids: Sequence[str], which: ExpiryRange, at: str) -> bool:
-        """Archive and remove statuses. Return whether all have left."""
-        for _ in range(MAX_READS):
+        """Archive and remove statuses. Return whether all have left.
+
+        A status that changes meanwhile is read and archived again, three times in all. The next round tries again.
+        """
+        for _ in range(3):
             ids = await self._expire_once(ids, which, at)
             if not ids:
                 return True
@@ -378,11 +350,7 @@ class ExpiryLoop:
         if failure != self._told_failure:
             logger.error("no status leaves because of its age: %s", failure)
         self._told_failure = failure
-        await self._wait_an_interval(failure=failure)
-
-    async def _wait_an_interval(self, **kept: str | int) -> None:
-        """Hold the lease for an interval, so that neither another process nor this one begins a round."""
-        await self._expiry.hold_lease(self._process, ROUND_INTERVAL_SECONDS, holder="", **kept)
+        await self._lease.rest(ROUND_INTERVAL_SECONDS, failure=failure)
 
 
 def make_expiry_loop(expiry: StatusExpiry, max_days: float, folder: str) -> ExpiryLoop:

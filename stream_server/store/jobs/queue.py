@@ -24,14 +24,8 @@ FAILURES_BEFORE_PARKING = 10
 """Number of failed passes in a row after which a job is parked until an operator repairs it."""
 
 
-JOBS_PER_UNPARKING = 100
-"""Number of parked jobs that go back into the queue in one round trip."""
-
 SOURCES_BY_KIND = {"home": "following", "list": "members"}
 """The rows of `store/keys.py` with the authors of home and list timelines."""
-
-AUTHORS_PER_READ = 10
-"""Authors whose statuses one pipeline reads."""
 
 NO_HASH = "0"
 """The fence of a fan-out without a hash (``lua/job.lua``)."""
@@ -231,12 +225,12 @@ class JobQueue:
 
     async def read_newest(self, authors: Sequence[bytes], most: int) -> list[bytes]:
         """Return the ids of the newest ``most`` statuses of these authors outside groups, newest first."""
-        newest, profile = list[bytes](), keys.key_for("profile").encode()
-        for at in range(0, len(authors), AUTHORS_PER_READ):
+        newest, profile, authors_per_read = list[bytes](), keys.key_for("profile").encode(), 10
+        for at in range(0, len(authors), authors_per_read):
             # Older statuses than the newest so far cannot be among them, so they are not even read.
             lowest = b"(" + newest[-1] if len(newest) == most else b"-inf"
             bounds = ("+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, most)
-            chunk = authors[at : at + AUTHORS_PER_READ]
+            chunk = authors[at : at + authors_per_read]
             replies = await self._redis.execute(*(("ZRANGE", profile + author, *bounds) for author in chunk))
             newest = sorted({*newest, *chain.from_iterable(replies)}, key=int, reverse=True)[:most]
         return newest
@@ -318,7 +312,7 @@ class JobQueue:
     async def unpark_all(self) -> int:
         """Put all parked jobs back into the queue, and return their number: a server that they need has come back."""
         count = 0
-        while jobs := await self.list_parked(JOBS_PER_UNPARKING):
+        while jobs := await self.list_parked(100):
             await self._scripts.call_each("job_unpark", keys.META, [(job,) for job in jobs])
             count += len(jobs)
         return count

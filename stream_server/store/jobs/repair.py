@@ -12,6 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from stream_server.store import keys
+from stream_server.store.jobs.lease import Lease
 from stream_server.store.jobs.queue import SOURCES_BY_KIND, JobQueue
 from stream_server.store.jobs.runner import FULL_TIMELINE_SHARE, TIMELINE_KEY_BY_KIND
 from stream_server.store.redis.client import RedisClient
@@ -24,9 +25,6 @@ KEYS_PER_SCAN = 500
 
 RECHECK_SECONDS = 0.5
 """Wait in seconds before a wrong timeline is checked again, because a write may be in progress."""
-
-COUNTED_KINDS = ("user", "status", "list", "group")
-"""Kinds of hashes that have counters."""
 
 DEPENDENT_KINDS = ("likes", "comments", "replies", "reposts")
 """Kinds of sets that depend on a status."""
@@ -54,12 +52,7 @@ class Repair:
         self._derived = derived
         self._scripts = scripts
         self._queue = queue
-
-    async def try_lock(self, seconds: float) -> bool:
-        """Take the lock for a repair run; it expires after ``seconds``. Return False if another process has it."""
-        key = keys.key_for("repair")
-        (taken,) = await self._core.execute(("SET", key, "1", "NX", "PX", max(1, round(seconds * 1000))))
-        return taken is not None
+        self.lease = Lease(scripts, "repair")
 
     async def run(
         self, *, fix: bool, on_progress: Callable[[int, int], None] = lambda _scanned, _total: None
@@ -90,13 +83,18 @@ class Repair:
             while True:
                 (cursor, names), sizes[at] = await server.execute(("SCAN", cursor, "COUNT", KEYS_PER_SCAN), ("DBSIZE",))
                 scanned += len(names)
-                yield _group_ids_by_row(names), min(scanned, sum(sizes)), sum(sizes)
+                ids = defaultdict(list)
+                for name in names:
+                    row_name, key_id = keys.parse(name.decode(errors="replace"))
+                    if key_id:
+                        ids[row_name].append(key_id)
+                yield ids, min(scanned, sum(sizes)), sum(sizes)
                 if cursor == b"0":
                     break
 
     async def _check_page(self, ids: dict[str, list[str]], *, fix: bool) -> list[RepairFinding]:
         found = []
-        for kind in COUNTED_KINDS:
+        for kind in ("user", "status", "list", "group"):  # the kinds of hashes that have counters
             found += await self._check_counters(kind, ids[kind], fix=fix)
         owners = [("home", uid) for uid in ids["user"]] + [("list", list_id) for list_id in ids["list"]]
         found += await self._check_timelines(owners, fix=fix)
@@ -121,35 +119,28 @@ class Repair:
         if suspects:
             await asyncio.sleep(RECHECK_SECONDS)
         found = []
-        for owner, wrong in suspects.items():
-            found += await self._check_timeline(*owner, wrong & await self._find_suspect_ids(*owner), fix=fix)
+        for (kind, owner), wrong in suspects.items():
+            still_wrong = wrong & await self._find_suspect_ids(kind, owner)
+            # No other job will correct these ids, but a refill will.
+            unexplained = await self._queue.without_job(kind, owner, [*still_wrong]) if still_wrong else []
+            if unexplained and fix:
+                await self._queue.request_refill(kind, owner)
+            if unexplained:
+                message = f"{len(unexplained)} statuses are missing or misplaced"
+                found.append(RepairFinding("timeline", f"{kind} {owner}", message))
         return found
-
-    async def _check_timeline(self, kind: str, owner: str, suspects: set[bytes], *, fix: bool) -> list[RepairFinding]:
-        """Report wrong or missing ids (``suspects``) that no job will correct. ``fix`` adds a job that refills them."""
-        if not suspects:
-            return []
-        unexplained = await self._queue.without_job(kind, owner, [*suspects])
-        if not unexplained:
-            return []
-        if fix:
-            await self._queue.request_refill(kind, owner)
-        return [RepairFinding("timeline", f"{kind} {owner}", f"{len(unexplained)} statuses are missing or misplaced")]
 
     async def _find_suspect_ids(self, timeline_kind: str, owner: str) -> set[bytes]:
         """Return the ids of all statuses that are wrongly on a timeline or missing from it."""
         longest = self._scripts.size_limits.timeline_max
         (ids,) = await self._derived.execute(("ZRANGE", TIMELINE_KEY_BY_KIND[timeline_kind](owner), -longest, -1))
         misplaced = await self._queue.find_misplaced(timeline_kind, owner, ids)
-        expected = await self._read_expected_ids(timeline_kind, owner)
+        (sources,) = await self._core.execute(("ZRANGE", keys.key_for(SOURCES_BY_KIND[timeline_kind], owner), 0, -1))
+        authors = [*([owner.encode()] if timeline_kind == "home" else []), *sources]
+        expected = await self._queue.read_newest(authors, longest)
         # Statuses older than the oldest may have been truncated before the timeline became shorter.
         floor = int(ids[0]) if len(ids) >= FULL_TIMELINE_SHARE * longest else 0
         return set(misplaced) | {status_id for status_id in expected if int(status_id) > floor} - set(ids)
-
-    async def _read_expected_ids(self, timeline_kind: str, owner: str) -> list[bytes]:
-        (sources,) = await self._core.execute(("ZRANGE", keys.key_for(SOURCES_BY_KIND[timeline_kind], owner), 0, -1))
-        authors = [*([owner.encode()] if timeline_kind == "home" else []), *sources]
-        return await self._queue.read_newest(authors, self._scripts.size_limits.timeline_max)
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         """Return a finding for each of ``ids`` without its owner, as in `ORPHAN_MESSAGES`. With ``fix``, repair it."""
@@ -159,18 +150,15 @@ class Repair:
         found = [(each, replies[at * size : (at + 1) * size]) for at, each in enumerate(ids)]
         orphans = [each for each, (is_left, *owners) in found if is_left and not any(owners)]
         if fix and orphans:
-            await self._repair_orphans(kind, orphans)
+            # Lost jobs are due again, and what was left is deleted. Ids are never used again, so no owner comes back.
+            if kind == "jobs":
+                await self._core.execute(*(("ZADD", keys.key_for("due"), "NX", 0, each) for each in orphans))
+            elif kind == "statuses":
+                await self._scripts.call_each("leftovers_delete", keys.META, [(each,) for each in orphans])
+            else:
+                key = keys.home_timeline if kind == "users" else keys.list_timeline
+                await self._derived.execute(*(("DEL", key(each)) for each in orphans))
         return [RepairFinding("orphan", orphan, ORPHAN_MESSAGES[kind]) for orphan in orphans]
-
-    async def _repair_orphans(self, kind: str, ids: Sequence[str]) -> None:
-        """Make lost jobs due again, and delete what was left. Ids are never used again, so no owner comes back."""
-        if kind == "jobs":
-            await self._core.execute(*(("ZADD", keys.key_for("due"), "NX", 0, each) for each in ids))
-        elif kind == "statuses":
-            await self._scripts.call_each("leftovers_delete", keys.META, [(each,) for each in ids])
-        else:
-            key = keys.home_timeline if kind == "users" else keys.list_timeline
-            await self._derived.execute(*(("DEL", key(each)) for each in ids))
 
 
 ORPHAN_MESSAGES = {
@@ -196,12 +184,3 @@ def _orphan_commands(kind: str, subject: str) -> tuple[Command, ...]:
     if kind == "users":
         return ("PING",), ("EXISTS", keys.key_for("user", subject))
     return ("PING",), ("EXISTS", keys.key_for("list", subject), f"{job}drop-list-{subject}")
-
-
-def _group_ids_by_row(key_names: Sequence[bytes]) -> dict[str, list[str]]:
-    ids = defaultdict(list)
-    for key_name in key_names:
-        row_name, key_id = keys.parse(key_name.decode(errors="replace"))
-        if key_id:
-            ids[row_name].append(key_id)
-    return ids

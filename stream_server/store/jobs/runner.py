@@ -12,7 +12,7 @@ on the others. So the job goes on behind a page that was written in part, and st
 import math
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 from zlib import crc32
@@ -36,9 +36,6 @@ from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.refusals import to_api_error, unavailable_error
 from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
-
-RETURN_SECONDS = 60.0
-"""Time in seconds after the return of a server in which jobs start again although another server is away."""
 
 FULL_TIMELINE_SHARE = 0.75
 """Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""
@@ -78,13 +75,20 @@ class JobRunner:
                 self._wait_for_servers(job_pass)
                 outcome = await self.update_reader_timelines(job, job_pass)
             case "refill", "":
-                outcome = await self._remove_misplaced(job, job_pass)
+                # The merge that follows adds a status again that is removed here by mistake.
+                key, misplaced = await self._find_misplaced(job_pass)
+                await self._execute([("ZREM", key, *misplaced)] if misplaced else [])
+                (outcome,) = await self._queue.advance(PassResult(job))
             case "refill", _:
                 outcome = await self._merge_page(job, job_pass)
-            case "sleep", _:
-                outcome = await self._delete_home(job, job_pass)
+            case "sleep", _:  # If the user has come back meanwhile, the refill runs again after this pass.
+                await self._execute([("UNLINK", keys.home_timeline(job_pass.subject))])
+                (outcome,) = await self._queue.advance(PassResult(job))
             case "drop", _:
-                outcome = await self._delete_list(job, job_pass)
+                outcome = await self._queue.delete_dependents(job)
+                if outcome is PassOutcome.BARE:  # That was the last page of the list's members.
+                    await self._execute([("DEL", keys.list_timeline(job_pass.subject))])
+                    (outcome,) = await self._queue.advance(PassResult(job))
             case "erase", _:
                 outcome = await self._erase_account(job, job_pass)
             case "sweep", _:
@@ -104,15 +108,27 @@ class JobRunner:
         more. Returns how the pass ended.
 
         ``in_transaction`` saves a round trip if one server has all keys, because the transaction touches the timelines
-        and the job.
+        and the job. Otherwise a timeline that cannot be written lets the pass fail. If there are several servers and
+        some do not answer, the job starts again at its end; a fan-out that is only a member of the queue stays for a
+        job worker instead.
         """
-        result = self._result_of_page(job, job_pass, hold_ms)
-        change = self._write_then_advance
-        if not self._has_one_server:
-            change = self._write_what_answers_and_advance
-        elif in_transaction:
-            change = self._write_and_advance
-        outcome = await change(self._status_commands(job_pass, _timelines_of_page(job_pass)), result)
+        result = PassResult(job, hold_ms=hold_ms)
+        if len(job_pass.people) + len(job_pass.lists) >= self._size_limits.fanout_batch_size:
+            # Lists come after the last followers, and a page that is not full is the last.
+            phase, last = ("lists", job_pass.lists[-1]) if job_pass.lists else ("", job_pass.people[-1])
+            result = PassResult(job, phase, last, hold_ms)
+        commands = self._status_commands(job_pass, _timelines_of_page(job_pass))
+        if self._has_one_server and in_transaction:
+            (advanced,) = await self._run_transaction(commands, self._queue.advance_command(result))
+            if not isinstance(advanced, NoScriptError):  # else Redis was restarted
+                return await self._leave_former_readers(job_pass, result, read_outcome(advanced))
+        elif self._has_one_server:
+            await self._execute(commands)
+        elif await self._write_what_answers(commands):
+            if job.fence == NO_HASH:
+                raise unavailable_error()
+            result = result._replace(must_repeat=True)
+        (outcome,) = await self._queue.advance(result)
         return await self._leave_former_readers(job_pass, result, outcome)
 
     async def spread_together(self, passes: Sequence[tuple[ClaimedJob, JobPass]]) -> list[PassOutcome]:
@@ -122,16 +138,21 @@ class JobRunner:
         written once. If there are several servers, there is no transaction, and a job with timelines that were not
         written stays for a worker.
         """
-        statuses = defaultdict[str, list[bytes]](list)
+        statuses, commands = defaultdict[str, list[bytes]](list), list[Command]()
         for _, job_pass in passes:
             for key in _timelines_of_page(job_pass):
                 statuses[key].append(job_pass.subject.encode())
-        commands = [command for key, ids in statuses.items() for command in self._add_commands(key, ids)]
+        for key, ids in statuses.items():
+            is_trimmed = any(self._is_trimmed_by(key, each.decode()) for each in ids)
+            commands += self._merge_commands(key, ids) if is_trimmed else [_add_command(key, ids)]
         if self._has_one_server:
             finished = await self._run_transaction(commands, *(finish_command(job) for job, _ in passes))
             outcomes = [read_outcome(each) for each in finished]
         else:
-            outcomes = await self._finish_passes(passes, await self._write_what_answers(commands))
+            silent = await self._write_what_answers(commands)
+            done = [job for job, job_pass in passes if silent.isdisjoint(_timelines_of_page(job_pass))]
+            replies = iter(await self._core.execute(*map(finish_command, done)) if done else [])
+            outcomes = [read_outcome(next(replies)) if job in done else PassOutcome.AGAIN for job, _ in passes]
         return [
             await self._leave_former_readers(job_pass, PassResult(job, hold_ms=JOB_GRACE_MS), outcome)
             for (job, job_pass), outcome in zip(passes, outcomes, strict=True)
@@ -177,39 +198,6 @@ class JobRunner:
             results.append(PassResult(job, timeline_size=own_replies[-1] if is_removal else None))
         return await self._queue.advance(*results)
 
-    async def _write_then_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
-        """Run ``commands``, which change timelines, then record the result of the pass and return what it led to.
-
-        If a timeline cannot be written, the job fails.
-        """
-        await self._execute(commands)
-        (outcome,) = await self._queue.advance(result)
-        return outcome
-
-    async def _write_and_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
-        """Change timelines and record the result of the pass in one transaction.
-
-        A timeline that cannot be written (its key has another type) does not stop the transaction. It gets a job of its
-        own, so that its failure is seen as that of any job.
-        """
-        (advanced,) = await self._run_transaction(commands, self._queue.advance_command(result))
-        if isinstance(advanced, NoScriptError):  # Redis was restarted
-            (outcome,) = await self._queue.advance(result)
-            return outcome
-        return read_outcome(advanced)
-
-    async def _write_what_answers_and_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
-        """Change the timelines whose Redis servers answer, then record the result of the pass.
-
-        If some servers do not answer, the job starts again at its end. A fan-out that is only a member of the queue
-        stays for a job worker instead.
-        """
-        has_failed = bool(await self._write_what_answers(commands))
-        if has_failed and result.job.fence == NO_HASH:
-            raise unavailable_error()
-        (outcome,) = await self._queue.advance(result._replace(must_repeat=has_failed))
-        return outcome
-
     async def _write_what_answers(self, commands: Sequence[Command]) -> set[str]:
         """Change timelines. Return those whose server does not answer or takes no writes.
 
@@ -226,18 +214,10 @@ class JobRunner:
             await self._queue.request_refill(*_timeline_of(key))
         return silent
 
-    async def _finish_passes(
-        self, passes: Sequence[tuple[ClaimedJob, JobPass]], silent: Collection[str]
-    ) -> list[PassOutcome]:
-        """End the fan-outs none of whose timelines is ``silent``. Return how each pass ended: AGAIN for the others."""
-        finished = [job for job, job_pass in passes if not any(key in silent for key in _timelines_of_page(job_pass))]
-        replies = iter(await self._core.execute(*map(finish_command, finished)) if finished else [])
-        return [read_outcome(next(replies)) if job in finished else PassOutcome.AGAIN for job, _ in passes]
-
     def _wait_for_servers(self, job_pass: JobPass) -> None:
         """Raise `Unavailable` if a job would start again while a server is away: nearly all of it is done.
 
-        If another server has just come back, the job may be for its timelines.
+        If another server has come back within the last minute, the job may be for its timelines.
         """
         is_start = not job_pass.phase and not job_pass.after_score
         if not (job_pass.is_repeat and is_start and self._derived.unreachable_nodes):
@@ -245,11 +225,14 @@ class JobRunner:
         now = time.monotonic()
         if self._derived.nodes_returned != self._known_returns:
             self._known_returns, self._returned_at = self._derived.nodes_returned, now
-        if now - self._returned_at > RETURN_SECONDS:
+        if now - self._returned_at > 60:
             raise unavailable_error()
 
     async def _run_transaction(self, commands: Sequence[Command], *last: Command) -> list[Any]:
         """Change timelines and advance jobs by the ``last`` commands in one transaction. Return their replies.
+
+        A timeline that cannot be written (its key has another type) does not stop the transaction. It gets a job of its
+        own, so that its failure is seen as that of any job.
 
         A reply may be a NoScriptError: then the command must be sent again. Raises the API error of any other failure.
         """
@@ -263,14 +246,6 @@ class JobRunner:
                 raise to_api_error(reply) from reply
         return advanced
 
-    async def _remove_misplaced(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        # The refill that follows adds a status again that is removed here by mistake.
-        key, misplaced = await self._find_misplaced(job_pass)
-        if misplaced:
-            await self._execute([("ZREM", key, *misplaced)])
-        (outcome,) = await self._queue.advance(PassResult(job))
-        return outcome
-
     async def _merge_page(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         authors = [uid for uid, _ in job_pass.people]
@@ -281,24 +256,6 @@ class JobRunner:
         is_full = len(job_pass.people) >= REFILL_AUTHORS_PER_PASS
         result = PassResult(job, job_pass.phase, job_pass.people[-1]) if is_full else PassResult(job)
         (outcome,) = await self._queue.advance(result)
-        return outcome
-
-    async def _delete_home(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Delete a home timeline that is not kept any more, because its user stays away.
-
-        If the user has come back meanwhile, the refill runs again after this pass.
-        """
-        await self._execute([("UNLINK", keys.home_timeline(job_pass.subject))])
-        (outcome,) = await self._queue.advance(PassResult(job))
-        return outcome
-
-    async def _delete_list(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Remove one page of a deleted list's members. After the last page, also delete the list's timeline."""
-        outcome = await self._queue.delete_dependents(job)
-        if outcome is not PassOutcome.BARE:
-            return outcome
-        await self._execute([("DEL", keys.list_timeline(job_pass.subject))])
-        (outcome,) = await self._queue.advance(PassResult(job))
         return outcome
 
     async def _erase_account(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
@@ -319,14 +276,6 @@ class JobRunner:
             sizes = zip([*people, *lists], removed_each, left_each, strict=True)
             short = [owner for owner, removed, left in sizes if left < full <= left + removed]
         return await self._queue.erase_account(job, people, lists, short)
-
-    def _result_of_page(self, job: ClaimedJob, job_pass: JobPass, hold_ms: int) -> PassResult:
-        # Lists come after the last followers, and a page that is not full is the last.
-        if len(job_pass.people) + len(job_pass.lists) < self._size_limits.fanout_batch_size:
-            return PassResult(job, hold_ms=hold_ms)
-        if job_pass.lists:
-            return PassResult(job, "lists", job_pass.lists[-1], hold_ms=hold_ms)
-        return PassResult(job, "", job_pass.people[-1], hold_ms=hold_ms)
 
     async def _find_misplaced(self, job_pass: JobPass) -> tuple[str, list[bytes]]:
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
@@ -350,12 +299,6 @@ class JobRunner:
 
     def _merge_commands(self, key: str, ids: Sequence[bytes]) -> list[Command]:
         return [_add_command(key, ids), self._truncate_command(key)] if ids else []
-
-    def _add_commands(self, key: str, ids: Sequence[bytes]) -> list[Command]:
-        """Return the commands that add new statuses to a timeline and, now and then, trim it."""
-        if any(self._is_trimmed_by(key, each.decode()) for each in ids):
-            return self._merge_commands(key, ids)
-        return [_add_command(key, ids)]
 
     def _truncate_command(self, key: str) -> Command:
         return "ZREMRANGEBYRANK", key, 0, -(self._size_limits.timeline_max + 1)

@@ -1,7 +1,7 @@
 """Regular upkeep: trim the log, repair the store, and let home timelines of users who stay away fall asleep.
 
 Every server and worker process trims, and several may do it at once. The repair and the round over home timelines run
-in one process at a time: the one with the lock in Redis.
+in one process an interval: the one that finds the lease free, and lets it rest for the interval.
 """
 
 import asyncio
@@ -52,15 +52,8 @@ class LogTrimmer:
             logger.debug("trimmed %d entries; the log covers %.0f s", self.log_size.trimmed, self.log_size.age_seconds)
 
 
-REPAIR_SECONDS = 3600.0
-"""Interval of the repair runs in seconds. A run reads the whole store, and what it mends is never a lost post."""
-
-LOCK_POLL_SECONDS = 10.0
-"""Longest interval in seconds between two attempts to take the lock of the repair run."""
-
-
 class RepairLoop:
-    """Checks and repairs all stored data once per interval, in only one of all processes: the one with a lock in Redis.
+    """Checks and repairs all stored data once per interval, in only one of all processes.
 
     ``findings`` counts the faults that this process found and repaired.
     """
@@ -69,51 +62,42 @@ class RepairLoop:
         self._repair = repair
         self.findings = 0
 
-    async def run(self, interval_seconds: float = REPAIR_SECONDS) -> None:
+    async def run(self, interval_seconds: float = 3600.0) -> None:
         """Repair the stored data every ``interval_seconds`` until cancelled.
 
-        The first run starts after one interval, not at the start of the server.
+        A run reads the whole store, and what it mends is never a lost post, so the interval is long. The first run
+        starts after one interval, not at the start of the server.
         """
-        await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))
+        await none_if_unavailable(lambda: self._repair.lease.rest(interval_seconds))
         while True:
-            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * random.uniform(0.5, 1))
-            if await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
+            await asyncio.sleep(min(10, interval_seconds) * random.uniform(0.5, 1))
+            if await none_if_unavailable(lambda: self._repair.lease.rest(interval_seconds)):
                 for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
                     self.findings += 1
                     logger.warning("repaired %s %s: %s", finding.kind, finding.subject, finding.message)
 
 
-ROUND_INTERVAL_SECONDS = 3600.0
-"""Interval in seconds between two rounds over all home timelines."""
-
-ROUND_POLL_SECONDS = 60.0
-"""Longest interval in seconds between two attempts to take the lock of a round."""
-
-PAGE_PAUSE_SECONDS = 0.05
-"""Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
-
-SECONDS_PER_DAY = 86_400.0
-
-
 class IdleHomesLoop:
     """Removes the home timelines of users who have not read them for ``idle_days`` days. With 0 it keeps all.
 
-    ``fallen`` counts the home timelines that this process removed.
+    Attributes:
+        fallen: Number of home timelines that this process removed.
+        page_pause_seconds: Pause after each page of keys, so that a round takes a small part of Redis' time.
     """
 
     def __init__(self, homes: IdleHomes, idle_days: float) -> None:
         self.fallen = 0
-        self.page_pause_seconds = PAGE_PAUSE_SECONDS
+        self.page_pause_seconds = 0.05
         self._homes = homes
-        self._idle_seconds = idle_days * SECONDS_PER_DAY
+        self._idle_seconds = idle_days * 86_400
 
     async def run(self) -> None:
         """Run a round each hour until cancelled. Without a limit, only wait."""
         if not self._idle_seconds:
             await asyncio.Event().wait()
         while True:
-            await asyncio.sleep(ROUND_POLL_SECONDS * random.uniform(0.5, 1))
-            if await none_if_unavailable(lambda: self._homes.try_lock(ROUND_INTERVAL_SECONDS)):
+            await asyncio.sleep(random.uniform(30, 60))
+            if await none_if_unavailable(lambda: self._homes.lease.rest(3600)):
                 await none_if_unavailable(self.run_round)
 
     async def run_round(self) -> None:

@@ -18,14 +18,6 @@ Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
-JOBS_PER_CLAIM = 4
-"""Most jobs that one job worker holds at a time. The number is small, so that other workers get jobs too."""
-
-IDLE_POLL_SECONDS = (0.25, 0.75)
-"""Shortest and longest wait in seconds between two polls of an empty queue. It is random, to spread the workers."""
-
-DEPTH_POLL_SECONDS = 5.0
-
 
 class JobWorkers:
     """The job workers of one process: asyncio tasks that run background jobs in small steps (passes).
@@ -59,7 +51,7 @@ class JobWorkers:
 
     async def run_claimed(self) -> int:
         """Claim a few due jobs, run them and return their number. Raises `Unavailable` if Redis does not answer."""
-        claimed = jobs = await self._queue.claim(JOBS_PER_CLAIM)
+        claimed = jobs = await self._queue.claim(4)  # so few that other workers get jobs too
         while jobs:
             jobs = [job for job in jobs if await self._run_pass(job)]
         return len(claimed)
@@ -96,13 +88,13 @@ class JobWorkers:
     async def _work_forever(self) -> None:
         while True:
             if not await none_if_unavailable(self.run_claimed):
-                await asyncio.sleep(random.uniform(*IDLE_POLL_SECONDS))
+                await asyncio.sleep(random.uniform(0.25, 0.75))  # random, to spread the workers
 
     async def _poll_queue_depth(self) -> None:
         while True:
             self.queue_depth = await none_if_unavailable(self._queue.measure_depth) or self.queue_depth
             await none_if_unavailable(self.unpark_after_outage)
-            await asyncio.sleep(DEPTH_POLL_SECONDS)
+            await asyncio.sleep(5)
 
 
 async def none_if_unavailable(call: Callable[[], Awaitable[Result]]) -> Result | None:

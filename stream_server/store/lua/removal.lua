@@ -185,15 +185,3 @@ function run.statuses_expire(below, floor_id)
   redis.call('HINCRBY', KEY.expiry, 'left', to_text(left))
   return words
 end
-
--- Takes, prolongs or leaves the lease of the expiry of statuses. One process of all has it at a time, for `ttl_ms`. ARGV has
--- from 5 on fields and values to keep, as of HSET. Reply: the cursor of the scan, Redis' time (ms), the limit of the last
--- complete round. Empty if another process has the lease.
-function run.expiry_lease(process, ttl_ms)
-  local now = now_ms()
-  local kept = redis.call('HMGET', KEY.expiry, 'holder', 'until')
-  if kept[1] and kept[1] ~= process and tonumber(kept[2]) > now then return {} end
-  redis.call('HSET', KEY.expiry, 'holder', process, 'until', to_text(now + tonumber(ttl_ms)), unpack(ARGV, 5))
-  local progress = redis.call('HMGET', KEY.expiry, 'cursor', 'done')
-  return {progress[1] or '0', to_text(now), progress[2] or '0'}
-end

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from stream_server.errors import Unavailable
 from stream_server.store import keys
+from stream_server.store.jobs.lease import Lease
 from stream_server.store.jobs.queue import ClaimedJob, PassOutcome
 from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.redis.client import RedisClient
@@ -99,15 +100,10 @@ USERS_PER_CALL = 100
 class IdleHomes:
     """Finds and deletes the home timelines whose users have not come for a while (``lua/timeline.lua``)."""
 
-    def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: Scripts) -> None:
-        self._core = core
+    def __init__(self, derived: DerivedRedis, scripts: Scripts) -> None:
         self._derived = derived
         self._scripts = scripts
-
-    async def try_lock(self, seconds: float) -> bool:
-        """Take the lock of a round; it expires after ``seconds``. Return False if another process has it."""
-        (taken,) = await self._core.execute(("SET", keys.key_for("idle"), "1", "NX", "PX", round(seconds * 1000)))
-        return taken is not None
+        self.lease = Lease(scripts, "idle")
 
     async def scan(self) -> AsyncIterator[list[str]]:
         """Scan the names of all keys, page by page. Yield the ids of the users whose home timelines are on a page.

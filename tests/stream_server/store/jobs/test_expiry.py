@@ -341,7 +341,7 @@ async def test_a_change_between_reading_and_removal_is_archived_too(
 
 async def test_one_process_of_all_runs_the_rounds_once_an_interval(scene: Scene) -> None:
     other = scene.make_loop()
-    assert await scene.store.expiry.hold_lease("another", 60) is not None
+    assert await scene.store.expiry.make_lease().hold(60)
     assert not await scene.loop.run_round(0)
     assert await scene.round()
     assert not await scene.loop.run_round(0), "the interval is not over"

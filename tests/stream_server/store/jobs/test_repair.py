@@ -140,8 +140,8 @@ async def test_parked_jobs_are_reported_and_retried(world: World, raw: Any) -> N
     assert await world.store.repair.run(fix=False) == []
 
 
-async def test_one_process_gets_the_repair_lock(store: Store) -> None:
-    assert [await store.repair.try_lock(60) for _ in range(3)] == [True, False, False]
+async def test_one_process_gets_the_repair_of_an_interval(store: Store) -> None:
+    assert [await store.repair.lease.rest(60) for _ in range(3)] == [True, False, False]
 
 
 async def test_the_repair_loop_fixes_counts_and_logs(world: World, raw: Any, caplog: pytest.LogCaptureFixture) -> None:

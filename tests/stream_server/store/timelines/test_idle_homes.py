@@ -166,8 +166,8 @@ async def test_a_round_looks_at_all_home_timelines(store: Store, people: People,
     _stay_away(raw, *everyone)
     loop = IdleHomesLoop(store.idle_homes, 5.0)
     loop.page_pause_seconds = 0.0
-    assert await store.idle_homes.try_lock(60)
-    assert not await store.idle_homes.try_lock(60)
+    assert await store.idle_homes.lease.rest(60)
+    assert not await store.idle_homes.lease.rest(60)
     await loop.run_round()
     assert loop.fallen == raw.zcard(ASLEEP) == 7, "one has no home timeline"
     await drain(store, raw)
