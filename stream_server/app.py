@@ -159,7 +159,7 @@ async def serve_application(
 
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:
     return Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
+        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_urls=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits.of_settings(config),
         detect_language=load_detector() if config.detect_language == "on" else detect_nothing,

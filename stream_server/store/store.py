@@ -1,6 +1,7 @@
 """The store: one object with all data in Redis and its connections."""
 
 import logging
+import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -21,7 +22,9 @@ from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
+from stream_server.store.redis.replica import Replica
 from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.replicated_client import ReplicatedClient
 from stream_server.store.redis.scripts import Scripts, SizeLimits
 from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 from stream_server.store.social.accounts import Accounts
@@ -58,14 +61,18 @@ class UnusableRedis(RuntimeError):
 
 
 class Store:
-    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use."""
+    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use.
+
+    Attributes:
+        replicas: The replicas from which requests read.
+    """
 
     def __init__(
         self,
         url: str,
         *,
         timeout_seconds: float,
-        replica_url: str = "",
+        replica_urls: str = "",
         min_write_replicas: int = 0,
         size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
         detect_language: LanguageDetector = detect_nothing,
@@ -74,16 +81,16 @@ class Store:
     ) -> None:
         """Make the store without connecting.
 
-        ``url`` names the primary, or its Sentinels, or nodes of a cluster. ``replica_url`` names a replica for log
-        reads and the subscription; it is empty without a replica. ``min_write_replicas`` is the number of replicas that
-        must acknowledge each write. ``detect_language`` finds the language of a status if its author gave none.
-        ``verify_feed`` makes the feed (the link from Redis to the hub) compare its position with the log. ``bus_key``
-        signs published entries.
+        ``url`` names the primary, or its Sentinels, or nodes of a cluster. ``replica_urls`` names the
+        replicas to read from, separated by blanks; it is empty without one. ``min_write_replicas`` is the number of
+        replicas that must acknowledge each write. ``detect_language`` finds the language of a status if its author gave
+        none. ``verify_feed`` makes the feed (the link from Redis to the hub) compare its position with the log.
+        ``bus_key`` signs published entries.
         """
         self.detect_language = detect_language
-        self._redis = RedisClient(url, timeout_seconds)
+        self._redis, self.replicas = _connect(url, timeout_seconds, replica_urls.split())
         self._derived = route_derived(self._redis, url)
-        self._replica_router = _route_replica(self._redis, replica_url)
+        self._replica_router = _route_log_reads(self._redis, self.replicas)
         size_limits = _fit_to_servers(size_limits, has_one_server=self._derived is self._redis)
         self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
         self.job_queue = JobQueue(self._redis, self._scripts)
@@ -219,15 +226,20 @@ def _is_caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
     return error is not None
 
 
-def _route_replica(primary: RedisClient, replica_url: str) -> ReplicaRouter:
-    """Return the router that selects primary or replica for reads of the log.
+def _connect(url: str, timeout_seconds: float, replica_urls: Sequence[str]) -> tuple[RedisClient, Sequence[Replica]]:
+    """Return the client of the primary, and the replicas that it asks."""
+    if not replica_urls:
+        return RedisClient(url, timeout_seconds), ()
+    client = ReplicatedClient(url, timeout_seconds, replica_urls)
+    return client, client.replicas
 
-    In a cluster, both clients use one table of slots.
+
+def _route_log_reads(primary: RedisClient, replicas: Sequence[Replica]) -> ReplicaRouter:
+    """Return the router that selects the primary or a replica for reads of the log.
+
+    It tries the replicas in any order, so that the processes of a site subscribe to different ones.
     """
-    if not replica_url:
-        return ReplicaRouter(primary)
-    replica = RedisClient(replica_url, primary.timeout_seconds, replica=True, topology=primary.topology)
-    return ReplicaRouter(primary, replica)
+    return ReplicaRouter(primary, *(replica.client for replica in random.sample(replicas, len(replicas))))
 
 
 def _fit_to_servers(size_limits: SizeLimits, *, has_one_server: bool) -> SizeLimits:
