@@ -112,8 +112,8 @@ async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
     seconds = settings.redis_timeout_seconds
     results = await doctor_redis.check_sentinels(url, seconds)
     results += await check_cluster_setup(url, seconds, settings.write_replicas)
-    read_url, write_replicas = settings.redis_read, settings.write_replicas
-    return results + await doctor_redis.check_redis(url, seconds, read_url=read_url, write_replicas=write_replicas)
+    read_urls, write_replicas = settings.redis_read, settings.write_replicas
+    return results + await doctor_redis.check_redis(url, seconds, read_urls=read_urls, write_replicas=write_replicas)
 
 
 def _format_result(result: CheckResult, *, unicode: bool) -> Text:

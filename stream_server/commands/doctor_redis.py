@@ -27,7 +27,7 @@ MIN_SENTINELS = 3
 
 REPLICA_KEEPS_UP = good("the replica to read from keeps up")
 REPLICA_UNUSABLE = advice(
-    "the replica to read from is unreachable, behind, or of another primary: streams use the primary meanwhile"
+    "the replica to read from is unreachable, behind, or of another primary: all reads use the primary meanwhile"
 )
 
 SMALL_HASH = "hash-max-listpack-value"
@@ -51,11 +51,11 @@ async def opened(url: str, timeout_seconds: float, *, replica: bool = False) -> 
 
 
 async def check_redis(
-    url: str, timeout_seconds: float, *, read_url: str = "", write_replicas: int = 0
+    url: str, timeout_seconds: float, *, read_urls: str = "", write_replicas: int = 0
 ) -> list[CheckResult]:
     """Check the Redis at ``url``: version, clock, configuration, replicas. No result contains the URL's password.
 
-    ``read_url`` names the replica of ``--redis-read``, and ``write_replicas`` is that setting.
+    ``read_urls`` is the setting ``--redis-read``, and ``write_replicas`` is that setting.
     """
     async with opened(url, timeout_seconds) as client:
         try:
@@ -67,7 +67,7 @@ async def check_redis(
             mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and client.topology is None else []
             found = [_check_version(info), skew, *mode, *await _check_writes(client, info)]
             found += await _check_configuration(client, info)
-            if read_url:
+            for read_url in read_urls.split():
                 async with opened(read_url, timeout_seconds, replica=True) as near:
                     found.append(await _check_replica(client, near))
             found += _check_write_replicas(write_replicas, count_replicas(info))

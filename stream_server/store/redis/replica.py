@@ -19,9 +19,11 @@ UNKNOWN --+                        +-- it lacks the position, for longer than BE
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from contextvars import Context
 from enum import Enum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
@@ -101,16 +103,16 @@ class Replica:
 
     async def read(self, commands: Sequence[Command], floor: ReplicationPosition) -> ReplicaAnswer | None:
         """Run plain reads, and return the answer if the replica had reached ``floor`` before it ran them, else None."""
-        try:
-            info, *replies = await self.client.run_pipeline((READ_POSITION, *commands), PATIENCE_SECONDS)
-            has_failed = find_instance([info, *replies], RedisError) is not None
-        except (ApiError, NoReply):
-            has_failed = True
-        found = ReplicaState.AWAY if has_failed else _judge(info, floor)
-        if found is ReplicaState.USABLE:
+        found, position, replies = ReplicaState.AWAY, None, list[Any]()
+        with suppress(ApiError, NoReply):
+            replies = await self.client.run_pipeline((READ_POSITION, *commands), PATIENCE_SECONDS)
+            if find_instance(replies, RedisError) is None:
+                position = _replica_position(replies[0])
+                found = _judge(position, floor)
+        if position is not None and found is ReplicaState.USABLE:
             self.answered += 1
             self._behind_since = None
-            return ReplicaAnswer(_position_of_replica(info), replies)
+            return ReplicaAnswer(position, replies[1:])
         self.refused += 1
         now = time.monotonic()
         if found is ReplicaState.BEHIND and (self._behind_since is None or now - self._behind_since < BEHIND_SECONDS):
@@ -138,7 +140,7 @@ class Replica:
             if floor is not None:
                 try:
                     (info,) = await self.client.execute(READ_POSITION, max_seconds=PATIENCE_SECONDS)
-                    self._enter(_judge(info, floor))
+                    self._enter(_judge(_replica_position(info), floor))
                 except ApiError:
                     self._enter(ReplicaState.AWAY)
             if self.state is ReplicaState.USABLE:
@@ -156,25 +158,41 @@ class Replica:
         self.state, self._behind_since = state, None
 
 
+def count_usable(replicas: Collection[Replica]) -> int:
+    """Return how many of the replicas may be asked now."""
+    return sum(each.state is ReplicaState.USABLE for each in replicas)
+
+
+def count_reads(replicas: Collection[Replica]) -> Mapping[str, int]:
+    """Return how many calls the replicas have ``answered``, and how many they were asked in vain (``refused``)."""
+    answered, refused = (sum(map(attrgetter(name), replicas)) for name in ("answered", "refused"))
+    return {"answered": answered, "refused": refused}
+
+
 def primary_position(info: bytes) -> ReplicationPosition | None:
     """Return the position of a primary from its reply to `READ_POSITION`, None if the server is no primary now."""
     history, offset = _field(info, b"\nmaster_replid:"), _field(info, b"\nmaster_repl_offset:")
-    return ReplicationPosition(history, int(offset)) if _field(info, b"role:") == b"master" and history else None
+    is_primary = _field(info, b"role:") == b"master" and history and offset
+    return ReplicationPosition(history, int(offset)) if is_primary else None
 
 
-def _judge(info: bytes, floor: ReplicationPosition) -> ReplicaState:
-    """Return the state of a server, by its reply to `READ_POSITION` and the position that it must have reached.
+def _replica_position(info: bytes) -> ReplicationPosition | None:
+    """Return the position up to which a replica has run the commands of its primary, None if it is no replica.
+
+    ``info`` is its reply to `READ_POSITION`.
+    """
+    history, offset = _field(info, b"\nmaster_replid:"), _field(info, b"\nslave_repl_offset:")
+    return ReplicationPosition(history, int(offset)) if offset else None
+
+
+def _judge(position: ReplicationPosition | None, floor: ReplicationPosition) -> ReplicaState:
+    """Return the state of a server at ``position``, which is None if it is no replica. It must have reached ``floor``.
 
     Whether its link to the primary is up says nothing: a replica that has all writes is as good without it.
     """
-    if _field(info, b"role:") != b"slave" or _field(info, b"\nmaster_replid:") != floor.history:
+    if position is None or position.history != floor.history:
         return ReplicaState.FOREIGN
-    return ReplicaState.USABLE if _position_of_replica(info).offset >= floor.offset else ReplicaState.BEHIND
-
-
-def _position_of_replica(info: bytes) -> ReplicationPosition:
-    """Return the position up to which a replica has run the commands of its primary."""
-    return ReplicationPosition(_field(info, b"\nmaster_replid:"), int(_field(info, b"\nslave_repl_offset:") or -1))
+    return ReplicaState.USABLE if position.offset >= floor.offset else ReplicaState.BEHIND
 
 
 def _field(info: bytes, name: bytes) -> bytes:

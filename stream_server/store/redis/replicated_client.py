@@ -12,14 +12,17 @@ they. So each replica must have reached the position of the previous answer, and
 position is not known, the primary answers the rest of the request.
 """
 
+import asyncio
 import math
+import time
 from collections.abc import Sequence
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any
 
 from redis.exceptions import RedisError
 
 from stream_server.errors import Unavailable
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command, Lane, choose_lane
 from stream_server.store.redis.pipelined_connection import NoReply, find_instance
@@ -82,6 +85,8 @@ class ReplicatedClient(RedisClient):
             for number, each in enumerate(replica_urls, 1)
         ]
         self._turn = 0
+        self._asking: list[asyncio.Future[ReplicationPosition | None]] = []
+        self._question: asyncio.Task[None] | None = None
 
     async def execute(self, *commands: Command, max_seconds: float = math.inf) -> list[Any]:
         """Run commands as `RedisClient.execute` does. A replica may answer those of a request that only reads."""
@@ -120,7 +125,7 @@ class ReplicatedClient(RedisClient):
             if replica is None or self.remaining_seconds < PATIENCE_SECONDS:
                 return None
             if reads.floor is None:
-                reads.floor = await self._ask_position()
+                reads.floor = await self._share_question()
             if reads.floor is None:
                 return None
             answer = await replica.read(commands, reads.floor)
@@ -139,6 +144,36 @@ class ReplicatedClient(RedisClient):
         usable = [replica for replica in self.replicas if replica.state is ReplicaState.USABLE]
         self._turn += 1
         return usable[self._turn % len(usable)] if usable else None
+
+    async def _share_question(self) -> ReplicationPosition | None:
+        """Return the primary's position, by one question for all requests that wait for it.
+
+        The question is sent after this call, because the answer to an earlier one might lack a write that was answered
+        since then. None stands for no answer before the time of the request is over.
+        """
+        loop, start, seconds = asyncio.get_running_loop(), time.monotonic(), self.remaining_seconds
+        answer: asyncio.Future[ReplicationPosition | None] = loop.create_future()
+        self._asking.append(answer)
+        if self._question is None or self._question.done():  # without the timeout of this request: others share it
+            self._question = loop.create_task(self._answer_all(), name="position of the primary", context=Context())
+        try:
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError:
+            return None
+        finally:
+            budget = timeout_budget.CURRENT.get()
+            if budget is not None:
+                budget.charge(time.monotonic() - start, 1)
+
+    async def _answer_all(self) -> None:
+        """Ask one question after the other, each for all requests that wait when it is sent."""
+        while self._asking:
+            asking, self._asking = self._asking, []
+            position = await self._ask_position()
+            for answer in asking:
+                if not answer.done():
+                    answer.set_result(position)
 
     async def _ask_position(self) -> ReplicationPosition | None:
         """Return the primary's position at this moment, or None if it does not answer or is no primary now."""
