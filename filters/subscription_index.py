@@ -20,9 +20,6 @@ T = TypeVar("T", bound=Hashable)
 MAX_EVENT_SECONDS = 0.02
 """Time in seconds after which the remaining candidates of an event are not verified. It blocks the event loop."""
 
-SLOW_SLICE_SECONDS = 0.001
-"""A slice of candidates that takes longer is slow. Only slow slices count, and after one each slice has one item."""
-
 MAX_COUNTED_SECONDS = 0.004
 """Most time in seconds that counts of one slice, because a pause of the whole process is not the fault of a filter."""
 
@@ -59,7 +56,7 @@ class Verification(Generic[T]):
             found.extend(check(items[at : at + size]))
             at += size
             ended_at = self._clock()
-            if ended_at - started_at > SLOW_SLICE_SECONDS:
+            if ended_at - started_at > 0.001:  # only slow slices count, and after one each slice has one item
                 self.spent_seconds += min(ended_at - started_at, MAX_COUNTED_SECONDS)
                 size = 1
             started_at = ended_at

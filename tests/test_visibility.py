@@ -83,8 +83,7 @@ def test_no_set_of_facts_is_left_out() -> None:
     """Scripts may look up any of the 1,024 combinations. An additional fact against a viewer never shows more."""
     answers = visibility_table()
     assert len(answers) == 1024
-    for bits, digit in enumerate(answers):
-        facts = VisibilityFact(bits)
+    for facts, digit in enumerate(answers):
         assert int(digit) == decide_visibility(facts)
         for against in (
             VisibilityFact.SUSPENDED,
@@ -108,5 +107,5 @@ def test_following_matters_for_protected_authors_only() -> None:
     """Scripts read whether the viewer follows an author only if the author is protected."""
     table = visibility_table()
     for facts in range(len(table)):
-        if VisibilityFact.PROTECTED not in VisibilityFact(facts):
+        if not facts & VisibilityFact.PROTECTED:
             assert table[facts] == table[facts | VisibilityFact.FOLLOWER]

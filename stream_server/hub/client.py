@@ -34,10 +34,13 @@ class Sink(Protocol):
         """
 
     def kernel_unacked_bytes(self) -> float:
-        """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
+        """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown. A system call."""
 
     def peer_silent_seconds(self) -> float:
-        """Return the seconds since the peer acknowledged anything. 0 if all bytes are acknowledged, or if unknown."""
+        """Return the seconds since the peer acknowledged anything. 0 if all bytes are acknowledged, or if unknown.
+
+        It makes a system call.
+        """
 
     @property
     def is_full(self) -> bool:
@@ -54,12 +57,6 @@ class Sink(Protocol):
     def fail(self) -> None:
         """Close the connection because of a fault of the server."""
 
-
-FALLING_BEHIND = "falling_behind"
-"""Code of the `warning` for a stream that reads too slowly. At 100 percent the stream leaves live and catches up."""
-
-SLOW_WARNING_INTERVAL_SECONDS = 300.0
-"""Shortest time in seconds between two `falling_behind` warnings on one stream, as in Twitter's API."""
 
 FILTER_DISABLED = "filter_disabled"
 """Code of the `warning` for a stream whose filter or rule raised. From then on that filter or rule matches nothing."""
@@ -203,18 +200,10 @@ class Client(Outlet):
 
     def lose_socket(self) -> None:
         """Write nothing more, because the connection has ended. The client may still be a member of its group."""
-        self.write, self.buffered_bytes = _write_nothing, _nothing_unsent
+        self.write, self.buffered_bytes = lambda _: None, lambda: 0
 
     def wake(self) -> None:
         """Let the client's task act: frames do not fit, or the hub demotes or disconnects the client."""
-
-    def kernel_unacked_bytes(self) -> float:
-        """Return the bytes in the kernel that the peer has not acknowledged (a system call), see `Sink`."""
-        return 0
-
-    def peer_silent_seconds(self) -> float:
-        """Return the seconds since the peer acknowledged anything (a system call), see `Sink`."""
-        return 0
 
     @property
     def is_live(self) -> bool:
@@ -301,19 +290,21 @@ class Client(Outlet):
             self.private_view.end()
 
     def slow_warning(self, position: Position, unsent_share: float, now: float) -> StreamNotice | None:
-        """Return a `falling_behind` warning, None if the last one is less than five minutes old.
+        """Return a `falling_behind` warning, None if the last one is less than five minutes old, as in Twitter's API.
 
-        ``unsent_share`` is the used share of the client's buffer: 1 is full. ``now`` is in seconds.
+        ``unsent_share`` is the used share of the client's buffer. At 1 the stream leaves live and catches up. ``now``
+        is in seconds.
         """
         if now < self._next_warning_at:
             return None
-        self._next_warning_at = now + SLOW_WARNING_INTERVAL_SECONDS
-        return StreamNotice("warning", position, {"code": FALLING_BEHIND, "percent": min(100, int(unsent_share * 100))})
+        self._next_warning_at = now + 300.0
+        members: dict[str, object] = {"code": "falling_behind", "percent": min(100, int(unsent_share * 100))}
+        return StreamNotice("warning", position, members)
 
     def unacked_bytes(self) -> float:
         """Return the number of sent or waiting bytes that the peer has not acknowledged. 0 for a closed transport."""
         try:
-            return self.buffered_bytes() + self.kernel_unacked_bytes()
+            return self.buffered_bytes() + (0 if self.sink is None else self.sink.kernel_unacked_bytes())
         except RuntimeError:
             return 0
 
@@ -336,11 +327,6 @@ class Client(Outlet):
     def use_private_view_if_needed(self) -> None:
         """Switch to a private view if the user no longer sees the public view. The client never switches back."""
         if self.private_view is None and self.viewer is not None and not self.viewer.sees_public_view:
-            self.use_private_view()
-
-    def use_private_view(self) -> None:
-        """Switch to a private view for good, unless the client has one or is the same for every user."""
-        if self.private_view is None and self.viewer is not None:
             self.private_view = PrivateView(self.viewer)
 
     def disconnect(self, reason: DisconnectReason) -> None:
@@ -361,19 +347,7 @@ class SocketlessClient(Client):
     is_poll = True
 
     def __init__(self, request: SubscribeRequest) -> None:
-        super().__init__(request, _write_nothing, _always_full)
-
-
-def _write_nothing(data: bytes) -> None:
-    """Do nothing: the ``write`` of a client without a socket."""
-
-
-def _nothing_unsent() -> float:
-    return 0
-
-
-def _always_full() -> float:
-    return math.inf
+        super().__init__(request, lambda _: None, lambda: math.inf)  # it seems to be full always
 
 
 class FilterChange(Protocol):

@@ -22,28 +22,16 @@ from filters.inverted_lists import CompactSet, with_item, without_item
 from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, Revocation, StreamCommand
 from stream_server.hub.client import Client, StreamToken
-from stream_server.hub.disconnect import (
-    CLOSED_BY_USER,
-    TOKEN_EXPIRED,
-    TOKEN_REVOKED,
-    TOO_MANY_STREAMS,
-    DisconnectReason,
-)
+from stream_server.hub.disconnect import CLOSED_BY_USER, TOKEN_EXPIRED, TOKEN_REVOKED, TOO_MANY_STREAMS
 from stream_server.hub.group import ClientGroup
 
 _Item = TypeVar("_Item", bound=Hashable)
-
-_CLOSING_REASONS = {reason.code: reason for reason in (CLOSED_BY_USER, TOO_MANY_STREAMS)}
 
 _TOKEN, _SESSION, _ALL_TOKENS = "token ", "session ", "all"
 """Beginnings of what a revocation names. Ids come from clients' tokens, so each kind has a beginning of its own."""
 
 POLL = "poll"
 """Instead of the name of a framing: long polls, and previews of rules."""
-
-MAX_REVOKED_TOKENS = 10_000
-"""Number of revocations that are remembered, the latest ones."""
-
 
 EMPTY_CONTEXT = Context()
 """The context of timers, so that a timer does not keep alive the context of the request that started it."""
@@ -122,7 +110,7 @@ class ClientRegistry:
         self._group_of_view: dict[int, ClientGroup] = {}
         self._revocations: dict[tuple[str, str], float] = {}
         self._expiry = TokenExpiry()
-        self.on_stream: Callable[[Client, bool], None] = _ignore_stream
+        self.on_stream: Callable[[Client, bool], None] = lambda *_: None
         self.open_by_framing: Counter[str] = Counter()
         self.empty = asyncio.Event()
         self.empty.set()
@@ -162,11 +150,6 @@ class ClientRegistry:
     def count_of(self, user_id: str) -> int:
         return len(self._clients.get(user_id, ()))
 
-    def disconnect_user(self, user_id: str, reason: DisconnectReason) -> None:
-        """End all streams of a user."""
-        for client in self.clients_of(user_id):
-            client.disconnect(reason)
-
     def revoke(self, revoked: Revocation) -> None:
         """End the streams of the revoked tokens and ended sessions of a user, and remember them for new streams.
 
@@ -185,8 +168,8 @@ class ClientRegistry:
 
     def _remember(self, user_id: str, what: str, issued_until: float) -> None:
         self._revocations[user_id, what] = issued_until
-        if len(self._revocations) > MAX_REVOKED_TOKENS:
-            del self._revocations[next(iter(self._revocations))]
+        if len(self._revocations) > 10_000:
+            del self._revocations[next(iter(self._revocations))]  # the oldest one
 
     def _is_revoked(self, client: Client) -> bool:
         user_id, token = client.user_id, client.token
@@ -201,8 +184,11 @@ class ClientRegistry:
             if client.connection_id != command.connection:
                 continue
             if command.action == "close":
-                client.disconnect(_CLOSING_REASONS.get(command.code, CLOSED_BY_USER))
-            elif command.action == "prolong" and command.token is not None and _suffices(command, client):
+                client.disconnect(TOO_MANY_STREAMS if command.code == TOO_MANY_STREAMS.code else CLOSED_BY_USER)
+                continue
+            # The filters may have changed since the command was sent, so they may require other scopes now.
+            suffices = command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
+            if command.action == "prolong" and command.token is not None and suffices:
                 self.prolong(client, StreamToken(*msgspec.structs.astuple(command.token)))
 
     def prolong(self, client: Client, token: StreamToken) -> None:
@@ -251,18 +237,6 @@ class ClientRegistry:
         except MalformedEntry:
             return []
         return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
-
-
-def _suffices(command: StreamCommand, client: Client) -> bool:
-    """Return whether the command's scopes include all that the client's filters require.
-
-    The filters may have changed since the command was sent. True for a command without scopes, such as ``close``.
-    """
-    return command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
-
-
-def _ignore_stream(client: Client, is_open: bool) -> None:  # noqa: FBT001 - see `on_stream`
-    """Do nothing: the ``on_stream`` of a registry without a directory of streams."""
 
 
 def _discard_item(items_by_user: dict[str, CompactSet[_Item]], user_id: str, item: _Item) -> None:

@@ -49,28 +49,20 @@ def decide(entry: Entry, subscription: Subscription, view: View, deleted: Delete
     """
     if isinstance(view, PrivateView):
         rendered = view.render(entry, subscription, deleted)
+    elif deleted.subject and entry.kind not in CREATION_KINDS:
+        return None
+    elif entry.quoted_author is None:  # the filter runs first, because most entries do not match
+        rendered = view.render_today(entry) if subscription.matches(entry.event) else None
     else:
-        rendered = _render_shared(entry, subscription, view, deleted)
+        rendered = view.render_today(entry)
+        if rendered is entry and deleted.original:
+            rendered = entry.without_original()
+        if rendered is not None and not subscription.matches(rendered.event):
+            return None
     if rendered is None:
         return None
     matched_json = encode_matched(subscription, entry_to_match(entry, rendered))
     return Delivery(remove_deleted(entry, rendered, deleted), matched_json)
-
-
-def _render_shared(
-    entry: Entry, subscription: Subscription, view: Viewer | RestrictedAccounts, deleted: Deleted
-) -> Entry | None:
-    """Return the entry as the shared ``view`` shows it, None if it is hidden or deleted, or if no filter matches."""
-    if deleted.subject and entry.kind not in CREATION_KINDS:
-        return None
-    if entry.quoted_author is None:  # the filter runs first, because most entries do not match
-        return view.render_today(entry) if subscription.matches(entry.event) else None
-    rendered = view.render_today(entry)
-    if rendered is None:
-        return None
-    if rendered is entry and deleted.original:
-        rendered = entry.without_original()
-    return rendered if subscription.matches(rendered.event) else None
 
 
 def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:

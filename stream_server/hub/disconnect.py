@@ -6,14 +6,6 @@ from typing import NamedTuple
 MIN_RETRY_SECONDS = 0.1
 """Shortest reconnect delay in seconds. A client that returns at once may still reach the server that is stopping."""
 
-GOLDEN_RATIO = (5**0.5 - 1) / 2
-"""Step between two reconnect times, as a share of the span.
-
-Such steps fill the span evenly, however many there are. Random times would leave gaps, and let some clients return
-together.
-"""
-
-
 class DisconnectReason(NamedTuple):
     """The reason in the `goodbye` of a stream: a code for programs and a text for people.
 
@@ -53,7 +45,9 @@ class ReconnectSpread:
 
     def next_retry_after(self) -> float:
         """Return the reconnect delay of the next client, in seconds."""
-        self._phase = (self._phase + GOLDEN_RATIO) % 1.0
+        # Steps of the golden ratio fill the span evenly, however many there are. Random times would leave gaps, and let
+        # some clients return together.
+        self._phase = (self._phase + (5**0.5 - 1) / 2) % 1.0
         return round(MIN_RETRY_SECONDS + self._phase * (self.spread_seconds - MIN_RETRY_SECONDS), 3)
 
     def next_disconnect_reason(self) -> DisconnectReason:

@@ -49,15 +49,6 @@ from stream_server.hub.messages import Framing
 MAX_SLICE_WRITES = 512
 """Most writes in one iteration of the event loop, about 4 ms, so that other tasks get their turn."""
 
-MAX_WAVE_BYTES = 65_536
-"""Most bytes of entries in one wave. Half of a client's buffer, if that is less."""
-
-MAX_WAITING_WAVES = 16
-"""Number of waiting waves above which the feed should stop publishing for a moment: 1 MiB of entries."""
-
-DRAIN_POLL_SECONDS = 0.001
-"""Interval in seconds at which `drained` checks whether the flusher is still busy."""
-
 
 class FlushState(Enum):
     """The states of a flusher."""
@@ -83,7 +74,7 @@ class Flusher:
         self.times = DeliveryTimes()
         self._now_ms = now_ms
         self._limits = limits
-        self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
+        self._max_wave_bytes = min(65_536, limits.max_bytes // 2)
         self._loop = asyncio.get_running_loop()
         self._state = FlushState.IDLE
         self._flush_handle: asyncio.Handle | None = None
@@ -96,13 +87,14 @@ class Flusher:
     @property
     def is_busy(self) -> bool:
         """Whether more frames wait than can be written soon. The feed then waits for `drained` before it goes on."""
-        return bool(self._batches) and self._gathering.number - self._batches[0].wave.number > MAX_WAITING_WAVES
+        most_waves = 16  # 1 MiB of entries
+        return bool(self._batches) and self._gathering.number - self._batches[0].wave.number > most_waves
 
     async def drained(self) -> None:
         """Wait one iteration of the event loop, then until `is_busy` is False. Slow clients do not prolong the wait."""
         await asyncio.sleep(0)
         while self.is_busy:  # noqa: ASYNC110 - one slice is written per iteration meanwhile
-            await asyncio.sleep(DRAIN_POLL_SECONDS)
+            await asyncio.sleep(0.001)
 
     def call_after_flush(self, call: Callable[[], None]) -> bool:
         """Call ``call`` when the frames that wait now are written. Return False, without a call, if no frame waits."""
@@ -139,16 +131,25 @@ class Flusher:
     def add_entry(self, entry: Entry) -> None:
         """Count an entry towards the wave, the part of a burst that is written to all clients before the next part.
 
-        When the entries of a wave take 64 KiB of memory, which is more than their frames, the next one begins. A due
-        group may still get frames, so the due frames count as part of the wave until all are written. Call this after
-        the entry's frames were queued.
+        When the entries of a wave take 64 KiB of memory, which is more than their frames, or half of a client's buffer,
+        the wave is sealed: the waiting frames of all groups become batches, and the next wave begins. A due group may
+        still get frames, so the due frames count as part of the wave until all are written. Call this after the entry's
+        frames were queued.
         """
-        wave = self._gathering
+        due, wave = self._due, self._gathering
         if wave.groups:  # an entry that matches nobody, long ago, must not make a later flush seem late
             wave.oldest_ms = min(wave.oldest_ms, entry.position.ms)
         wave.entry_bytes += entry.size
-        if wave.entry_bytes + self._due.entry_bytes > self._max_wave_bytes:
-            self._seal_wave()
+        if wave.entry_bytes + due.entry_bytes <= self._max_wave_bytes:
+            return
+        # There are frames only while a flush is planned or being written. So nothing needs to be scheduled.
+        self._gathering = Wave(wave.number + 1)
+        wave.oldest_ms = min(wave.oldest_ms, due.oldest_ms)
+        for group in (*due.groups, *wave.groups):
+            self._batches.append(group.take_batch(wave, self._wrapped))
+        wave.groups.clear()
+        self._due = Wave(0)
+        self._due.calls = due.calls + wave.calls
 
     def discard_group(self, group: ClientGroup) -> None:
         """Drop the waiting frames of a group after its last client left."""
@@ -210,20 +211,6 @@ class Flusher:
         except Exception:  # noqa: BLE001 - the flush finds the same error
             return b""
         return data if len(data) <= self._limits.max_bytes - self._limits.warning_bytes else b""
-
-    def _seal_wave(self) -> None:
-        """Turn the waiting frames of all groups into batches of the gathering wave, and begin the next wave.
-
-        There are frames only while a flush is planned or being written. So nothing needs to be scheduled.
-        """
-        due, wave = self._due, self._gathering
-        self._gathering = Wave(wave.number + 1)
-        wave.oldest_ms = min(wave.oldest_ms, due.oldest_ms)
-        for group in (*due.groups, *wave.groups):
-            self._batches.append(group.take_batch(wave, self._wrapped))
-        wave.groups.clear()
-        self._due = Wave(0)
-        self._due.calls = due.calls + wave.calls
 
     def _flush(self) -> None:
         self._flush_handle = None

@@ -145,8 +145,9 @@ class Batch:
                     write(data)
                     continue
                 if unsent <= max_unsent:
-                    if limits.on_slow(client, self.resume_position, unsent):
-                        write(self._data_after_own_bytes(data))
+                    if limits.on_slow(client, self.resume_position, unsent) and self._history is not None:
+                        self._history.forget()  # the client has just got a message of its own
+                        write(self._wrap(b"".join(self._frames)))
                     else:
                         write(data)
                     continue
@@ -157,13 +158,6 @@ class Batch:
             limits.on_overflow(client, self)
             refused_count += 1
         self.served_count += len(recipients) - refused_count
-
-    def _data_after_own_bytes(self, data: bytes) -> bytes:
-        """Return the batch in a form that a client can decode which has just got a message of its own."""
-        if self._history is None:
-            return data
-        self._history.forget()
-        return self._wrap(b"".join(self._frames))
 
     def _join(self) -> bytes:
         joined = b"".join(self._frames)  # as late as possible: groups share frames, but not this copy

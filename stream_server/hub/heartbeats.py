@@ -100,14 +100,11 @@ class SlowClientDetector:
 CHECK_INTERVAL_SECONDS = 0.5
 """Interval in seconds between two checks for due heartbeats. A heartbeat is late by at most this much."""
 
-MAX_CHECKS_PER_ITERATION = 512
-"""Most clients that are checked in one iteration of the event loop, about 1 ms, so that other tasks get their turn."""
-
 
 class DeadPeerCheck:
     """Drops live clients whose machine is gone: it has acknowledged nothing for a whole write timeout.
 
-    The check asks the kernel (`Client.peer_silent_seconds`). The kernel of a living machine acknowledges data and
+    The check asks the kernel (`Sink.peer_silent_seconds`). The kernel of a living machine acknowledges data and
     answers the probes of a closed window, however slowly the client reads. A silent client is checked again at every
     tick of the heartbeats. After the write timeout the client is marked with `is_peer_dead` and demoted, and its task
     drops it.
@@ -135,7 +132,8 @@ class DeadPeerCheck:
         """Check the clients from `check` once more. Demote those that were silent for the whole write timeout."""
         now, timeout = self._loop.time(), self._live.limits.write_timeout_seconds
         for client, silence in list(self._silent_clients.items()):
-            silent_seconds = silence.measure_seconds(client.peer_silent_seconds(), now) if client.is_live else 0.0
+            reported_seconds = client.sink.peer_silent_seconds() if client.is_live and client.sink is not None else 0.0
+            silent_seconds = silence.measure_seconds(reported_seconds, now)
             if not silent_seconds:
                 del self._silent_clients[client]
             elif silent_seconds >= timeout:
@@ -151,11 +149,11 @@ class DeadPeerCheck:
 
     def _run(self) -> None:
         now = self._loop.time()
-        for _ in range(min(MAX_CHECKS_PER_ITERATION, len(self._queue))):
+        for _ in range(min(512, len(self._queue))):  # about 1 ms, so that other tasks get their turn
             client = self._queue.popleft()
-            if not client.is_live or client in self._silent_clients:
+            if not client.is_live or client.sink is None or client in self._silent_clients:
                 continue
-            silent_seconds = client.peer_silent_seconds()
+            silent_seconds = client.sink.peer_silent_seconds()
             if silent_seconds and silent_seconds >= self._min_silence_seconds:
                 self._silent_clients[client] = silence = PeerSilence()
                 silence.measure_seconds(silent_seconds, now)
@@ -200,47 +198,41 @@ class Heartbeats:
 
     def _tick(self) -> None:
         try:
-            self._check_all()
+            self._find_stuck_and_silent()
+            self._queue_heartbeats()
+            self._after_check()
         finally:  # an error costs one tick, not all further heartbeats
             self.start()
 
-    def _check_all(self) -> None:
-        """Find stuck and silent clients, then queue the due heartbeats, each behind the waiting events of its group."""
-        self._demote_stuck_clients()
-        self._check_peers()
-        now = self._loop.time()
-        frame_cache: dict[Framing, bytes] = {}
-        for group in self._live.groups():
-            if group.next_heartbeat_at <= now:
-                group.next_heartbeat_at = now + self._live.limits.heartbeat_seconds
-                self._record_unacked_bytes(group)
-                self._queue_heartbeat(group, frame_cache)
-                self._groups_to_check.append(group)
-        self._after_check()
+    def _find_stuck_and_silent(self) -> None:
+        """Demote clients that had unsent bytes at their heartbeat in the previous tick and took no byte since then.
 
-    def _demote_stuck_clients(self) -> None:
-        """Demote clients that had unsent bytes at their heartbeat in the previous tick and took no byte since then."""
+        Look for machines that have not acknowledged the heartbeat of the previous tick. A living one has, by now.
+        """
         suspects, self._unacked_at_last_check = self._unacked_at_last_check, {}
         for client, unacked_bytes in suspects.items():
             if client.is_live and client.unacked_bytes() >= unacked_bytes:
                 client.must_show_progress = True
                 self._live.demote(client)
-
-    def _record_unacked_bytes(self, group: ClientGroup) -> None:
-        for client in group.members:
-            if not client.is_poll and client.has_buffered_bytes():
-                self._unacked_at_last_check[client] = client.unacked_bytes()
-
-    def _check_peers(self) -> None:
-        """Look for machines that have not acknowledged the heartbeat of the previous tick. A living one has, by now."""
         self._dead_peer_check.recheck_silent()
         groups, self._groups_to_check = self._groups_to_check, []
         for group in groups:
             self._dead_peer_check.check(group.members, self._interval_seconds / 2)
 
-    def _queue_heartbeat(self, group: ClientGroup, frame_cache: dict[Framing, bytes]) -> None:
-        frame = frame_cache.get(group.framing)
-        if frame is None:
-            message = messages.heartbeat_message(self._live.head, self._now_ms(), self._lag_ms())
-            frame = frame_cache[group.framing] = group.framing.encode_control(message)
-        self._live.queue_control(group, frame)
+    def _queue_heartbeats(self) -> None:
+        """Queue the due heartbeats, each behind the waiting events of its group. Remember who has unsent bytes."""
+        now, live = self._loop.time(), self._live
+        frames: dict[Framing, bytes] = {}
+        for group in live.groups():
+            if group.next_heartbeat_at > now:
+                continue
+            group.next_heartbeat_at = now + live.limits.heartbeat_seconds
+            for client in group.members:
+                if not client.is_poll and client.has_buffered_bytes():
+                    self._unacked_at_last_check[client] = client.unacked_bytes()
+            frame = frames.get(group.framing)
+            if frame is None:
+                message = messages.heartbeat_message(live.head, self._now_ms(), self._lag_ms())
+                frame = frames[group.framing] = group.framing.encode_control(message)
+            live.queue_control(group, frame)
+            self._groups_to_check.append(group)

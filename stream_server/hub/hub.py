@@ -64,9 +64,6 @@ class BackgroundTasks:
 LEAVE_SECONDS = 0.005
 """Most CPU time in seconds of all streams that leave in one iteration of the event loop. The last may take longer."""
 
-MAX_SWEPT_SUBJECTS = 5000
-"""Number of subjects of ended streams that one tick of the timer forgets, in about a millisecond."""
-
 
 class Hub:
     """Delivers the log's entries to the clients of one server process, live or catching up.
@@ -94,7 +91,7 @@ class Hub:
     ) -> None:  # fmt: skip
         self.counters = HubCounters()
         self.registry = ClientRegistry()
-        self.on_rights_change: Callable[[str | None], None] = _ignore_rights
+        self.on_rights_change: Callable[[str | None], None] = lambda _: None
         self.background_tasks = BackgroundTasks()
         self.departures = TurnQueue(asyncio.get_running_loop(), LEAVE_SECONDS)
         self.lag_ms = lag_ms
@@ -175,7 +172,7 @@ class Hub:
     def _drop_unused_caches(self) -> None:
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()
-        self.viewer_cache.sent_subjects.sweep(MAX_SWEPT_SUBJECTS)
+        self.viewer_cache.sent_subjects.sweep(5000)  # of ended streams, in about a millisecond
 
     def start(self) -> None:
         """Begin to send heartbeats."""
@@ -224,7 +221,3 @@ def _user_of(entry: Entry) -> str | None:
         return entry.revocation().uid
     except MalformedEntry:
         return None
-
-
-def _ignore_rights(user_id: str | None) -> None:
-    """Do nothing: the ``on_rights_change`` of a hub in a process that remembers no token."""

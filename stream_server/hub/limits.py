@@ -6,12 +6,6 @@ from dataclasses import dataclass, field
 MAX_CONCURRENT_PREVIEWS = 2
 """Most previews of rules that run at the same time. Each one takes a slice of every iteration of the event loop."""
 
-SLOW_WARNING_SHARE = 0.6
-"""Used share of a live client's buffer above which the server sends it a `falling_behind` warning."""
-
-CATCHUP_WRITE_BYTES = 16_384
-"""Most bytes of one write to a client that catches up. Its progress is known in these steps, so they are small."""
-
 
 @dataclass(frozen=True, slots=True)
 class HubLimits:
@@ -48,12 +42,15 @@ class HubLimits:
     @property
     def warning_bytes(self) -> int:
         """Unsent bytes of a live client above which the server sends it a `falling_behind` warning."""
-        return int(self.buffer_bytes * SLOW_WARNING_SHARE)
+        return int(self.buffer_bytes * 0.6)
 
     @property
     def catchup_write_bytes(self) -> int:
-        """Most bytes of one write to a client that catches up, unless a single message is larger."""
-        return min(CATCHUP_WRITE_BYTES, self.buffer_bytes // 2)
+        """Most bytes of one write to a client that catches up, unless a single message is larger.
+
+        Its progress is known in these steps, so they are small.
+        """
+        return min(16_384, self.buffer_bytes // 2)
 
 
 @dataclass(slots=True)

@@ -52,10 +52,16 @@ class LiveClients:
         client.use_private_view_if_needed()
         key = client.group_key
         group = self._groups.get(key)
-        if group is None:
-            group = self._open_group(key, client)
-        else:
+        if group is not None:
             self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
+        else:
+            group = ClientGroup(key, client.subscription, client.framing, client.private_view)
+            group.next_heartbeat_at = self._loop.time() + self.limits.heartbeat_seconds
+            self.index.add(group, client.subscription)  # may raise, so before the group can be found by its key
+            self._groups[key] = group
+            if group.private_view is not None:
+                self.private_group_count += 1
+                self._registry.add_private_group(group)
         group.add(client)
         self.count += 1
 
@@ -87,20 +93,8 @@ class LiveClients:
         group.remove(client)
         self.count -= 1
         client.position = position
-        if not group.members:
-            self._close_group(group)
-
-    def _open_group(self, key: Hashable, client: Client) -> ClientGroup:
-        group = ClientGroup(key, client.subscription, client.framing, client.private_view)
-        group.next_heartbeat_at = self._loop.time() + self.limits.heartbeat_seconds
-        self.index.add(group, client.subscription)  # may raise, so before the group can be found by its key
-        self._groups[group.key] = group
-        if group.private_view is not None:
-            self.private_group_count += 1
-            self._registry.add_private_group(group)
-        return group
-
-    def _close_group(self, group: ClientGroup) -> None:
+        if group.members:
+            return
         del self._groups[group.key]
         self.flusher.discard_group(group)
         self.index.remove(group)

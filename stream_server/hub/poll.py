@@ -16,9 +16,6 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap, StreamNotice
 
-MAX_SCAN_SECONDS = 1.0
-"""Longest time in seconds to scan for matches. The answer then has `more` and the cursor of the last scanned entry."""
-
 MAX_ANSWER_BYTES = 1 << 20
 """An answer ends after the page that exceeds this size. So a client that does not read cannot hold more memory."""
 
@@ -95,9 +92,12 @@ class LongPoll(SocketlessClient):
             timeout.reschedule(self._loop.time())  # the log may be away for long; an expired timeout would raise here
 
     async def _scan(self) -> bool:
-        """Read pages until the head, or until the answer reaches a limit. Return whether the poll can answer now."""
+        """Read pages until the head, or until the answer reaches a limit. Return whether the poll can answer now.
+
+        After a second of reading, the answer has `more` and the cursor of the last scanned entry.
+        """
         hub = self._hub
-        ends = self._loop.time() + MAX_SCAN_SECONDS
+        ends = self._loop.time() + 1.0
         while self.disconnect_reason is None and self.position != hub.head and self._entry_count < self._limit:
             await self._read_page()
             if self._loop.time() > ends or self._byte_count > MAX_ANSWER_BYTES:

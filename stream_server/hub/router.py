@@ -20,6 +20,7 @@ from stream_server.hub.group import ClientGroup
 from stream_server.hub.limits import HubCounters
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.messages import Gap, rollback_gap
+from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
 from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
@@ -63,7 +64,12 @@ class RollbackNotices:
         were read from lost entries. Raises `MalformedEntry` if the entry cannot be decoded.
         """
         start, end = rollback_entry.lost_range()
-        self._disconnect_stale_clients(start, rollback_entry.position)
+        # What was read from the lost part of the log may apply a lost block or follow. These clients reconnect with
+        # their cursors and then receive the `gap`. Saved rules are those at the client's position, which is not lost.
+        self._viewer_cache.forget_read_between(start, rollback_entry.position)
+        for client in self._registry.list_clients():
+            if client.viewer is not None and not self._viewer_cache.is_current(client.viewer):
+                self._resync(client)
         for group in self._live.groups():
             unaware = [client for client in group.members if not client.knows_rollback(start, end)]
             if unaware and len(unaware) == len(group.members):
@@ -71,17 +77,6 @@ class RollbackNotices:
             else:  # they share frames with clients that know of the loss, so let them read the entry by themselves
                 for client in unaware:
                     self._live.demote(client)
-
-    def _disconnect_stale_clients(self, start: Position, end: Position) -> None:
-        """End the streams whose relations were read at a log position between ``start`` and ``end``.
-
-        The log lost entries there, so the streams may apply a lost block or follow. The clients reconnect with their
-        cursors and then receive the `gap`. Saved rules are those at the client's position, which is not lost.
-        """
-        self._viewer_cache.forget_read_between(start, end)
-        for client in self._registry.list_clients():
-            if client.viewer is not None and not self._viewer_cache.is_current(client.viewer):
-                self._resync(client)
 
     def _resync(self, client: Client) -> None:
         self._live.leave(client)
@@ -128,7 +123,8 @@ class Router:
         elif entry.kind == "suspend":
             revocation = entry.revocation()
             reason = reasons.ACCOUNT_DELETED if revocation.deleted else reasons.SUSPENDED
-            self._registry.disconnect_user(revocation.uid, reason)
+            for client in self._registry.clients_of(revocation.uid):
+                client.disconnect(reason)
         elif entry.kind == "rules":
             for client in self._registry.clients_of(entry.rules_change().uid):
                 if client.is_changed_by_rules_entry(entry):
@@ -155,8 +151,7 @@ class Router:
         """
         live = self._live
         if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
-            for group in self._registry.addressed_groups(entry):
-                self._deliver_to_private_group(group, entry)
+            self._deliver_to_private_groups(self._registry.addressed_groups(entry), entry)
             return
         rendered = self._restricted_accounts.render_today(entry)
         is_quote = entry.quoted_author is not None
@@ -219,20 +214,18 @@ class Router:
                 self._live.flusher.schedule_groups(first)
 
     def _deliver_to_private_groups(self, groups: Sequence[ClientGroup], entry: Entry) -> tuple[()]:
+        """Queue an entry for the private groups that receive it. Return no group, because none is left to verify."""
         for group in groups:
-            self._deliver_to_private_group(group, entry)
+            assert group.private_view is not None
+            try:
+                delivery = decide(entry, group.subscription, group.private_view)
+            except FilterFailure:
+                self._counters.filter_failures += 1
+                self._demote_group(group)
+                continue
+            if delivery is not None and group.queue_frame(delivery.frame(group.encode_entry), self._live.head):
+                self._live.flusher.schedule_groups((group,))
         return ()
-
-    def _deliver_to_private_group(self, group: ClientGroup, entry: Entry) -> None:
-        assert group.private_view is not None
-        try:
-            delivery = decide(entry, group.subscription, group.private_view)
-        except FilterFailure:
-            self._counters.filter_failures += 1
-            self._demote_group(group)
-            return
-        if delivery is not None and group.queue_frame(delivery.frame(group.encode_entry), self._live.head):
-            self._live.flusher.schedule_groups((group,))
 
     def _demote_unmatched_groups(self) -> None:
         """Demote the clients of groups that the index could not match: a filter raised, or no time was left.
@@ -294,5 +287,5 @@ class Router:
             self._live.flush(client)
             if client.is_live:  # otherwise a frame did not fit, and the client is catching up
                 self._live.remove(client, self._live.head)
-                client.use_private_view()
+                client.private_view = PrivateView(client.viewer)
                 self._live.join(client)

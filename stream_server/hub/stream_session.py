@@ -5,6 +5,7 @@ The docstring of the package `hub` has a picture of these states.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import Position
@@ -16,12 +17,6 @@ from stream_server.hub.delivery import Delivery
 from stream_server.hub.heartbeats import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ControlMessage
-
-PROGRESS_CHECK_SECONDS = 0.1
-"""Interval in seconds at which a session checks whether a client takes bytes, while no task waits for its socket."""
-
-PEER_CHECK_SECONDS = 1.0
-"""Interval in seconds of the dead-peer check of a client that catches up; an eighth of the write timeout, if less."""
 
 LEFT, ABORTED, FAILED = "left", "aborted", "failed"
 """Outcomes of a stream without a ``goodbye``: the client closed it, the server dropped it, or the server failed."""
@@ -139,14 +134,6 @@ class StreamSession(Client):
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             on_end()
-
-    def kernel_unacked_bytes(self) -> float:
-        """Ask the socket, see `Sink`."""
-        return self.sink.kernel_unacked_bytes()
-
-    def peer_silent_seconds(self) -> float:
-        """Ask the socket, see `Sink`."""
-        return self.sink.peer_silent_seconds()
 
     def wake(self) -> None:
         """Start the task of the stream, or interrupt its wait because the hub has disconnected it."""
@@ -305,20 +292,20 @@ class StreamSession(Client):
         self._write(b"".join(frames))
 
     async def _keep_alive(self) -> None:
-        """Send a due heartbeat with the client's cursor. Raises `TimeoutError` if the peer was silent for too long."""
-        self._check_peer()
-        if _loop_time() >= self._next_heartbeat_at:
-            lag_ms = max(self._hub.lag_ms(), self._hub.now_ms() - self.position.ms)
-            await self._send_control(messages.heartbeat_message(self.position, self._hub.now_ms(), lag_ms))
+        """Send a due heartbeat with the client's cursor.
 
-    def _check_peer(self) -> None:
-        """Raise `TimeoutError` if the peer acknowledged nothing for a whole write timeout."""
-        now, deadline = _loop_time(), self._hub.limits.write_timeout_seconds
+        Raises `TimeoutError` if the peer acknowledged nothing for a whole write timeout.
+        """
+        hub, now = self._hub, _loop_time()
         if now >= self._next_peer_check_at:
-            self._next_peer_check_at = now + min(PEER_CHECK_SECONDS, deadline / 8)
+            deadline = hub.limits.write_timeout_seconds
+            self._next_peer_check_at = now + min(1.0, deadline / 8)
             self._peer_silence = self._peer_silence or PeerSilence()
-            if self._peer_silence.measure_seconds(self.peer_silent_seconds(), now) >= deadline:
+            if self._peer_silence.measure_seconds(self.sink.peer_silent_seconds(), now) >= deadline:
                 raise TimeoutError  # if nothing matches, no buffer fills, so no other check finds a dead peer
+        if now >= self._next_heartbeat_at:
+            lag_ms = max(hub.lag_ms(), hub.now_ms() - self.position.ms)
+            await self._send_control(messages.heartbeat_message(self.position, hub.now_ms(), lag_ms))
 
     async def _send_control(self, message: ControlMessage) -> None:
         self._write_control(message)
@@ -342,18 +329,13 @@ class StreamSession(Client):
         limits = self._hub.limits
         stall = StallTimer(limits.write_timeout_seconds)
         check_seconds = min(limits.write_timeout_seconds, limits.slow_window_seconds / CHECKS_PER_WINDOW)
-        while not await self._is_writable_within(check_seconds):
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(check_seconds):
+                    return await self.sink.wait_writable()
             if stall.is_over(self.unacked_bytes(), _loop_time()):
                 raise TimeoutError
             self._check_pace()
-
-    async def _is_writable_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                await self.sink.wait_writable()
-        except TimeoutError:
-            return False
-        return True
 
     def _check_pace(self) -> None:
         behind = self._hub.head.n - self.position.n
@@ -379,7 +361,8 @@ class StreamSession(Client):
 
     @property
     def _progress_check_seconds(self) -> float:
-        return min(PROGRESS_CHECK_SECONDS, self._hub.limits.write_timeout_seconds / 8)
+        """Interval in seconds at which the session checks its client's progress, while no task waits for its socket."""
+        return min(0.1, self._hub.limits.write_timeout_seconds / 8)
 
 
 def _loop_time() -> float:

@@ -167,13 +167,11 @@ ALL_KEYS = CORE_KEYS + DERIVED_KEYS
 
 _PREFIX_BY_NAME = {key.name: key.prefix for key in ALL_KEYS}
 _NAME_BY_PREFIX = {key.prefix: key.name for key in ALL_KEYS if key.tail}
-_CORE_TAG = "{core}:"
 
 META = _PREFIX_BY_NAME["meta"]
 NEVER = _PREFIX_BY_NAME["never"]
 """A key that is never written. Each script declares it."""
 LOG = _PREFIX_BY_NAME["log"]
-ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
 PROCESSES = "processes:{all}"
@@ -189,7 +187,7 @@ def key_for(name: str, *parts: str) -> str:
 
 def parse(key: str) -> tuple[str, str]:
     """Split a Redis key into row name and id. Both are empty if the key has no id or is not in the table of keys."""
-    tag_length = len(_CORE_TAG) if key.startswith(_CORE_TAG) else 0
+    tag_length = len("{core}:") if key.startswith("{core}:") else 0
     prefix = key[: key.find(":", tag_length) + 1]
     if prefix not in _NAME_BY_PREFIX:
         return "", ""

@@ -20,23 +20,8 @@ from stream_server.store.redis.lanes import Command
 
 _CURSOR = re.compile(r"([0-9]{1,16})-([a-z0-9:]{1,64})-([0-9a-f]{8})")
 
-MAX_EXAMINED = 4096
-"""Most members that one page examines behind those that its number skips.
-
-After that the page is shorter than requested, and its cursor continues. Redis sends up to 14 KB for each member.
-"""
-
-MAX_SKIPPED = 12_288
-"""Most members that a page skips because of its number. A timeline that Redis caps has at most 10,000."""
-
-MAX_BATCH = 1024
-"""Most members of a sorted set that one command returns."""
-
 MAX_SHOWN = 256
 """Most members that are shown together. It bounds the memory of a page, and a page of 200 fits in it."""
-
-SPARE_MEMBERS = 16
-"""Members read beyond the page, so that a few hidden ones do not cost another round trip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +75,6 @@ class ListPosition(NamedTuple):
 
 def _position_of(member: "Member") -> ListPosition:
     return ListPosition(int(member[1]), member[0].decode())
-
-
-def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
-    """Return the position in a page cursor of the list ``list_name``.
-
-    Raises `InvalidCursor`, which names the parameter ``param``, if it is malformed or belongs to another list.
-    """
-    match = _CURSOR.fullmatch(cursor)
-    if match is None or match[3] != _list_digest(list_name):
-        raise InvalidCursor("this cursor does not belong to this list", param=param)
-    return ListPosition(int(match[1]), match[2])
 
 
 Member = tuple[bytes, bytes]
@@ -172,7 +146,7 @@ async def fill_page(
     show: Show,
     *,
     oldest_first: bool = False,
-    max_examined: int = MAX_EXAMINED,
+    max_examined: int = 4096,
     admit: Admit | None = None,
     judge: Show | None = None,
 ) -> Page:
@@ -180,18 +154,19 @@ async def fill_page(
 
     First as many members are shown as the page needs, because most are visible, and then more until it is full.
     After ``max_examined`` members behind the skipped ones the page may have fewer items than requested, and its cursor
-    continues. The cursors are valid for the same ``list_name`` only. ``admit`` is called first, to refuse a viewer who
-    may not see the list. ``judge`` is asked instead of ``show`` about members that the page skips. Raises
-    `InvalidCursor`, and what the functions raise.
+    continues, because Redis sends up to 14 KB for each member. The cursors are valid for the same ``list_name`` only.
+    ``admit`` is called first, to refuse a viewer who may not see the list. ``judge`` is asked instead of ``show`` about
+    members that the page skips. Raises `InvalidCursor`, and what the functions raise.
     """
     start, backwards = parse_page_start(page_request, list_name)
     if admit is not None:
         await admit()
     wanted, skip, found = page_request.count + 1, page_request.skip, list[PlacedItem]()
-    max_examined += min(skip, MAX_SKIPPED)
-    after, most, examined, least_batch = start, wanted + skip + SPARE_MEMBERS, 0, 0
+    max_examined += min(skip, 12_288)  # a timeline that Redis caps has at most 10,000 members
+    # Sixteen are read beyond the page, so that a few hidden ones do not cost another round trip.
+    after, most, examined, least_batch = start, wanted + skip + 16, 0, 0
     while True:
-        most = min(most, MAX_BATCH, max_examined - examined)
+        most = min(most, 1024, max_examined - examined)  # one command returns at most 1,024 members
         members, has_more = await read(after, most, backwards == oldest_first)
         at = 0
         while at < len(members) and len(found) < wanted:
@@ -249,10 +224,19 @@ def pairs_of(found: Sequence[bytes], *, own_scores: bool = False) -> list[Member
 
 
 def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPosition | None, bool]:
-    """Return the position of the request's cursor (None without a cursor), and whether it was sent as ``after``."""
-    if page_request.after is not None:
-        return parse_cursor(page_request.after, list_name, "after"), True
-    return None if page_request.before is None else parse_cursor(page_request.before, list_name, "before"), False
+    """Return the position of the request's cursor (None without a cursor), and whether it was sent as ``after``.
+
+    Raises `InvalidCursor`, which names this parameter, if the cursor is malformed or belongs to another list.
+    """
+    backwards = page_request.after is not None
+    cursor = page_request.after if backwards else page_request.before
+    if cursor is None:
+        return None, False
+    match = _CURSOR.fullmatch(cursor)
+    if match is None or match[3] != _list_digest(list_name):
+        param = "after" if backwards else "before"
+        raise InvalidCursor("this cursor does not belong to this list", param=param)
+    return ListPosition(int(match[1]), match[2]), backwards
 
 
 def make_page(

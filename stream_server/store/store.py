@@ -50,10 +50,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_SIZE_LIMITS = SizeLimits()
 
-CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
 NOT_OWNED = "no node of the Redis Cluster serves the core now"
-
-NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
 
 
 class UnusableRedis(RuntimeError):
@@ -91,7 +88,8 @@ class Store:
         self._redis, self.replicas = _connect(url, timeout_seconds, replica_urls.split())
         self._derived = route_derived(self._redis, url)
         self._replica_router = _route_log_reads(self._redis, self.replicas)
-        size_limits = _fit_to_servers(size_limits, has_one_server=self._derived is self._redis)
+        if self._derived is not self._redis:  # a script changes data of one server only
+            size_limits = size_limits._replace(step_timelines=0)
         self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
@@ -120,8 +118,7 @@ class Store:
         self.comments = Comments(*connections)
         self.lists, self.groups = Lists(*connections), Groups(*connections)
         self.talks = Talks(*connections)
-        self.rules = StoredRules(*connections)
-        self.audit = AuditLog(*connections)
+        self.rules, self.audit = StoredRules(*connections), AuditLog(*connections)
         self.ingest = Ingest(*connections, detect_language)
         self.open_streams = OpenStreams(*connections, self._derived)
 
@@ -162,16 +159,35 @@ class Store:
         Raises `UnusableRedis` if Redis is too old, the URL is of the wrong kind or the data has the form of another
         version, and `Unavailable` if Redis does not answer.
         """
-        info = parse_info(await self._read_server_info())
+        try:
+            (server_info,) = await self._redis.execute(("INFO", "server"))
+        except Unavailable as error:
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, NotACluster):
+                cause = cause.__cause__  # redis-py wraps what happens while it connects
+            if cause is None:
+                raise
+            text = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
+            raise UnusableRedis(text) from None
+        info = parse_info(server_info)
         engine = engine_of(info)
         if engine.fault:
             raise UnusableRedis(engine.fault)
         if is_cluster_node(info) and self._redis.topology is None:
-            raise UnusableRedis(CLUSTER_NODE_TEXT)
-        await self._check_stored_form()
+            text = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
+            raise UnusableRedis(text)
+        ((ms, form),) = await self._redis.execute(("HMGET", keys.META, *FORM_FIELDS))
+        if fault := form_fault(ms, form):
+            raise UnusableRedis(fault)
         await self._scripts.install()
         await self.home_visits.check_needed()
-        await self._warn_about_eviction()
+        try:
+            (memory_info,) = await self._redis.execute(("INFO", "memory"))
+        except ApiError:
+            return  # a hosted Redis may forbid INFO, and the start must not fail for a missing warning
+        policy = parse_info(memory_info).get("maxmemory_policy", "noeviction")
+        if policy != "noeviction":
+            logger.warning("Redis maxmemory-policy is %s: data is lost under memory pressure; set noeviction", policy)
 
     @contextmanager
     def allow_slow_replies(self, seconds: float) -> Iterator[None]:
@@ -194,37 +210,6 @@ class Store:
             await self._derived.close()
         await self._redis.close()
 
-    async def _read_server_info(self) -> bytes:
-        try:
-            (info,) = await self._redis.execute(("INFO", "server"))
-        except Unavailable as error:
-            if _is_caused_by(error, NotACluster):
-                raise UnusableRedis(NO_CLUSTER_TEXT) from None
-            raise
-        return bytes(info)
-
-    async def _check_stored_form(self) -> None:
-        """Raise `UnusableRedis` if the data has another form than this version reads."""
-        ((ms, form),) = await self._redis.execute(("HMGET", keys.META, *FORM_FIELDS))
-        if fault := form_fault(ms, form):
-            raise UnusableRedis(fault)
-
-    async def _warn_about_eviction(self) -> None:
-        try:
-            (info,) = await self._redis.execute(("INFO", "memory"))
-        except ApiError:
-            return  # a hosted Redis may forbid INFO, and the start must not fail for a missing warning
-        policy = parse_info(info).get("maxmemory_policy", "noeviction")
-        if policy != "noeviction":
-            logger.warning("Redis maxmemory-policy is %s: data is lost under memory pressure; set noeviction", policy)
-
-
-def _is_caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
-    """Return whether an error of this kind led to ``error``. redis-py wraps what happens while it connects."""
-    while error is not None and not isinstance(error, kind):
-        error = error.__cause__
-    return error is not None
-
 
 def _connect(url: str, timeout_seconds: float, replica_urls: Sequence[str]) -> tuple[RedisClient, Sequence[Replica]]:
     """Return the client of the primary, and the replicas that it asks."""
@@ -240,11 +225,3 @@ def _route_log_reads(primary: RedisClient, replicas: Sequence[Replica]) -> Repli
     It tries the replicas in any order, so that the processes of a site subscribe to different ones.
     """
     return ReplicaRouter(primary, *(replica.client for replica in random.sample(replicas, len(replicas))))
-
-
-def _fit_to_servers(size_limits: SizeLimits, *, has_one_server: bool) -> SizeLimits:
-    """Return ``size_limits``, but without timelines for scripts to change if the timelines are on several servers.
-
-    A script changes data of one server only.
-    """
-    return size_limits if has_one_server else size_limits._replace(step_timelines=0)

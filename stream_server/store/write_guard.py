@@ -28,12 +28,6 @@ from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.refusals import code_of, message_of, unavailable_error
 
-MAX_REPLICA_LAG_SECONDS = 5
-"""Seconds without a word from a replica, which speaks once a second, after which it does not count as connected."""
-
-_REPLICA = re.compile(r"slave\d+")
-_REPLICA_STATE = re.compile(r"state=online,.*\blag=(\d+)")
-
 
 class RedisState(NamedTuple):
     """Bytes that Redis uses and may use (its ``maxmemory``, else its machine's memory), and its number of replicas.
@@ -94,11 +88,12 @@ def count_replicas(info: Mapping[str, str]) -> int:
 
     If a hosted Redis tells only the number of connected replicas, this number is returned.
     """
-    rows = [value for name, value in info.items() if _REPLICA.fullmatch(name)]
+    rows = [value for name, value in info.items() if re.fullmatch(r"slave\d+", name)]
     if not rows:
         return int(info.get("connected_slaves", 0))
-    states = map(_REPLICA_STATE.search, rows)
-    return sum(state is not None and int(state[1]) <= MAX_REPLICA_LAG_SECONDS for state in states)
+    states = (re.search(r"state=online,.*\blag=(\d+)", row) for row in rows)
+    # A replica speaks once a second. The lag is the time in seconds since it did.
+    return sum(state is not None and int(state[1]) <= 5 for state in states)
 
 
 logger = logging.getLogger(__name__)
@@ -106,22 +101,13 @@ logger = logging.getLogger(__name__)
 ALARM_SHARE = 0.9
 """Used share of Redis' memory at which writes are refused."""
 
-CALM_SHARE = 0.85
-"""Used share of Redis' memory below which writes are accepted again."""
-
 CHECK_INTERVAL_SECONDS = (1.5, 2.5)
 """Shortest and longest interval in seconds between two checks. It is random, so that processes do not ask together."""
 
 FAULTY_CHECKS = 2
 """Number of checks in a row that must find that no write can be confirmed. In a failover, one or another finds it."""
 
-ASK_CODE = "ASK"
-"""The core's primary says this of a key that it lacks while its slot is being moved. Writes would half fail."""
-
 CORE_OPEN = "the core's slot of the Redis Cluster is being moved: run `stream-server doctor`"
-
-FULL_CODE = "OOM"
-"""Redis says this if it is full. It still takes deletes, so the server stays ready."""
 
 
 class WriteGuard:
@@ -168,31 +154,26 @@ class WriteGuard:
         started = self._clock()
         self.state = await self._redis_state.read()
         self._compare_clocks(self.state.at, started, self._clock())
-        self._judge_memory()
-        self._judge_writes()
-        self.is_refusing = self.is_nearly_full or bool(self.fault)
-
-    def _judge_memory(self) -> None:
         share, was_full = self.state.used_share, self.is_nearly_full
-        self.is_nearly_full = share >= (CALM_SHARE if was_full else ALARM_SHARE)
+        self.is_nearly_full = share >= (0.85 if was_full else ALARM_SHARE)  # so that it does not change to and fro
         if self.is_nearly_full != was_full:
             state = "refused: delete data or give Redis more memory" if self.is_nearly_full else "accepted again"
             logger.warning("Redis uses %.0f %% of its memory; writes are %s", share * 100, state)
-
-    def _judge_writes(self) -> None:
         found, had_fault = "", bool(self.fault)
         if self.state.replicas < self._write_replicas:
             connected = f"{self.state.replicas} of the {self._write_replicas} replicas that must confirm a write"
             found = f"only {connected} are connected to Redis"
-        elif self.state.refusal and not self.state.refusal.startswith(FULL_CODE):
-            is_open = self.state.refusal.startswith(f"{ASK_CODE} ")
-            found = CORE_OPEN if is_open else f"Redis refuses writes: {self.state.refusal}"
+        elif self.state.refusal.startswith("ASK "):  # the core's primary says so of a key that has been moved already
+            found = CORE_OPEN
+        elif self.state.refusal and not self.state.refusal.startswith("OOM"):  # a full Redis still takes deletes
+            found = f"Redis refuses writes: {self.state.refusal}"
         self._faulty_checks = self._faulty_checks + 1 if found else 0
         self.fault = found if self._faulty_checks >= FAULTY_CHECKS else ""
         if self.fault and not had_fault:
             logger.error("%s; writes are refused, and this server is not ready", self.fault)
         elif had_fault and not self.fault:
             logger.warning("Redis takes writes again, and this server is ready")
+        self.is_refusing = self.is_nearly_full or bool(self.fault)
 
     def refuse_writes(self) -> None:
         """Raise `Unavailable` if Redis was nearly full, or had too few replicas, at the last checks.

@@ -1,16 +1,108 @@
-"""One row of the URL table (``routes.py``): the definition of one HTTP route."""
+"""One row of the URL table (``routes.py``): the definition of one HTTP route, and the request that its handler gets."""
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
-from aiohttp import web
+from aiohttp import HttpVersion, web
+from multidict import MultiMapping
+from yarl import URL
 
 from stream_server.errors import ApiError
+from stream_server.web.http.connection import Connection
 from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS, READS, WRITE_LIMITS, Allowance, RateLimit
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Value = TypeVar("Value")
+
+
+class AppValues(Protocol):
+    """The values of the app by their keys: aiohttp's app, or a dict, which looks them up faster."""
+
+    def __getitem__(self, key: web.AppKey[Value], /) -> Value:
+        """Return a value. Raises KeyError if the app has none with this key."""
+
+    def __contains__(self, key: object, /) -> bool:
+        """Return whether the app has a value with this key."""
+
+
+class Target(NamedTuple):
+    """The target of a request, percent-encoded. The names are those of yarl's URL."""
+
+    raw_path: str
+    raw_query_string: str
+
+    @property
+    def raw_path_qs(self) -> str:
+        """The path, and the query behind a `?` if there is one."""
+        return f"{self.raw_path}?{self.raw_query_string}" if self.raw_query_string else self.raw_path
+
+
+class Request(Protocol):
+    """What a request offers to all code behind the front door, whether the connection itself or aiohttp has read it.
+
+    It also holds values that belong to the request, by their keys (`app_keys`).
+    """
+
+    @property
+    def app(self) -> AppValues:
+        """The values of the app that serves the request."""
+
+    @property
+    def body_exists(self) -> bool:
+        """Whether the request has a body."""
+
+    @property
+    def can_read_body(self) -> bool:
+        """Whether a part of the body may not have come yet."""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of the request."""
+
+    @property
+    def headers(self) -> MultiMapping[str]:
+        """The header fields, by their names in any case."""
+
+    @property
+    def match_info(self) -> Mapping[str, str]:
+        """The parameters in the path."""
+
+    @property
+    def method(self) -> str:
+        """The method, in capitals."""
+
+    @property
+    def path(self) -> str:
+        """The path, without percent-encoding."""
+
+    @property
+    def rel_url(self) -> Target | URL:
+        """The path and the query."""
+
+    @property
+    def route(self) -> "Route":
+        """The row of the URL table."""
+
+    @property
+    def version(self) -> HttpVersion:
+        """The version of HTTP."""
+
+    def __getitem__(self, key: web.RequestKey[Value], /) -> Value:
+        """Return a value that belongs to the request. Raises KeyError if it has none with this key."""
+
+    def __setitem__(self, key: web.RequestKey[Value], value: Value, /) -> None:
+        """Keep a value for code that handles the request later."""
+
+    def __contains__(self, key: object, /) -> bool:
+        """Return whether the request has a value with this key."""
+
+    def get(self, key: web.RequestKey[Value], /) -> Value | None:
+        """Return a value that belongs to the request, or None if it has none with this key."""
+
+
+Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 
 NO_TOKEN = ""
 """Instead of a scope: the route needs no token."""
@@ -19,6 +111,9 @@ ANY_TOKEN = "*"  # noqa: S105 - stands for any token, is not one
 """Instead of a scope: the route accepts any valid token."""
 
 JSON_MEDIA_TYPE = "application/json"
+
+PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+"""A parameter in the path of a route."""
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +124,7 @@ class Dialect(NamedTuple):
     """The functions that all routes of a foreign protocol (Twitter's) share: for errors, tokens and rate limits."""
 
     error_response: Callable[[ApiError], web.Response]
-    read_token: Callable[[web.Request], Awaitable[str]]
+    read_token: Callable[[Request], Awaitable[str]]
     rate_limit_headers: Callable[[Allowance], dict[str, str]]
 
 
@@ -92,7 +187,8 @@ class Route:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate_limits", self._choose_limits())  # the dataclass is frozen
-        object.__setattr__(self, "grows_data", self._may_grow_data())
+        may_grow = self.is_write and not self.is_streaming and not self.works_when_full
+        object.__setattr__(self, "grows_data", may_grow and self.method in {"POST", "PUT", "PATCH"})
         if self.is_for_safety is None:
             object.__setattr__(self, "is_for_safety", self.method == "DELETE")
 
@@ -104,10 +200,6 @@ class Route:
         if self.is_streaming:
             return (CONNECTS,)
         return (READS,) if self.method == "GET" else WRITE_LIMITS
-
-    def _may_grow_data(self) -> bool:
-        is_growing_method = self.method in {"POST", "PUT", "PATCH"}
-        return is_growing_method and self.is_write and not self.is_streaming and not self.works_when_full
 
     @property
     def accepts_idempotency_key(self) -> bool:

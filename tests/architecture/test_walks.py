@@ -4,7 +4,7 @@ import pytest
 
 from tests.architecture.walks import walks
 
-CEILINGS = {"post": (66, 26), "event": (54, 20), "stream": (118, 44)}
+CEILINGS = {"post": (66, 26), "event": (54, 20), "stream": (112, 44)}
 """Most functions and files of each walk. Lower them with the walks, and raise none."""
 
 SLACK = 6

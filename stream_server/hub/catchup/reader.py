@@ -72,17 +72,13 @@ class SavedRulesCache:
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
             rules = self._cache.get((before.user_id, ids))
             if rules is None:
-                rules = await self._add_in_slices(before.with_changes((), replaced), added)
+                rules, named = before.with_changes((), replaced), await self._parse_saved(added)
+                # Other tasks get their turn between slices: to index the keys of a thousand rules takes seconds.
+                for start in range(0, len(named), MAX_RULES_PER_SLICE):
+                    rules = rules.with_changes(named[start : start + MAX_RULES_PER_SLICE], ())
+                    await asyncio.sleep(0)
                 self._cache[before.user_id, ids] = rules
             return rules
-
-    async def _add_in_slices(self, rules: SavedRules, added: Iterable[SavedRule]) -> SavedRules:
-        """Return ``rules`` plus ``added``. Other tasks get their turn between slices: a thousand rules take seconds."""
-        named = await self._parse_saved(added)
-        for start in range(0, len(named), MAX_RULES_PER_SLICE):
-            rules = rules.with_changes(named[start : start + MAX_RULES_PER_SLICE], ())
-            await asyncio.sleep(0)
-        return rules
 
     async def _parse_saved(self, saved: Iterable[SavedRule]) -> list[NamedRule]:
         parsed = []
@@ -308,21 +304,18 @@ class CatchUpReader:
                 return None  # like most entries; but keys miss quotes, so a quote is always matched
             private_view = client.private_view
             view = private_view or client.viewer or self._restricted_accounts
-            delivery = decide(entry, client.subscription, view, self._find_deleted(entry))
+            shown, deleted_ids, deleted = entry.shown_ids, self._ring.deleted_ids, NOTHING_DELETED
+            if deleted_ids or entry.is_deleted or entry.original_is_deleted:
+                deleted = Deleted(
+                    subject=entry.is_deleted or shown.status in deleted_ids or shown.comment in deleted_ids,
+                    original=entry.original_is_deleted or shown.original in deleted_ids,
+                )
+            delivery = decide(entry, client.subscription, view, deleted)
             if private_view is not None and private_view.is_follow_change(entry):
                 private_view.apply_follow_change(entry)
         except MalformedEntry:
             return None
         return delivery
-
-    def _find_deleted(self, entry: Entry) -> Deleted:
-        shown, deleted_ids = entry.shown_ids, self._ring.deleted_ids
-        if not (deleted_ids or entry.is_deleted or entry.original_is_deleted):
-            return NOTHING_DELETED  # as a rule
-        return Deleted(
-            subject=entry.is_deleted or shown.status in deleted_ids or shown.comment in deleted_ids,
-            original=entry.original_is_deleted or shown.original in deleted_ids,
-        )
 
 
 def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:

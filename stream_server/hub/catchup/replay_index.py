@@ -28,12 +28,6 @@ Screen: TypeAlias = tuple[str, ...]
 MAX_SCREEN_KEYS = 16
 """Most keys of a screen. Searching for more takes as long as decoding."""
 
-_SIGNS = "#@$"
-"""Signs of terms. The JSON of a tag may have the text without its sign."""
-
-_ESCAPED = frozenset('"\\')
-"""Printable characters that stand in JSON as two."""
-
 
 @lru_cache(1024)
 def make_screen(keys: frozenset[Key]) -> Screen | None:
@@ -43,8 +37,16 @@ def make_screen(keys: frozenset[Key]) -> Screen | None:
     """
     if len(keys) > MAX_SCREEN_KEYS:
         return None
-    found = tuple(map(_find_text, keys))
-    return None if "" in found else found
+    found = []
+    for key in keys:
+        if key.startswith(USER):
+            found.append(f'"{key.removeprefix(USER)}"')
+            continue
+        term = key.lstrip("#@$")  # the JSON of a tag may have the text without its sign
+        if not term or not term.isascii() or not term.isprintable() or '"' in term or "\\" in term:
+            return None  # its characters may stand in JSON as escapes
+        found.append(term)
+    return tuple(found)
 
 
 def may_have_key(body: bytes, screen: Screen) -> bool:
@@ -61,22 +63,11 @@ def may_have_key(body: bytes, screen: Screen) -> bool:
     return any(text in folded for text in screen)
 
 
-def _find_text(key: Key) -> str:
-    """Return a text that the folded JSON of every entry with this key has. Empty if there is none."""
-    if key.startswith(USER):
-        return f'"{key.removeprefix(USER)}"'
-    term = key.lstrip(_SIGNS)
-    return term if term.isascii() and term.isprintable() and _ESCAPED.isdisjoint(term) else ""
-
-
 BLOCK_ENTRIES = 256
 """Number of entries in one block. Blocks begin at its multiples, so all clients share them."""
 
 MAX_BLOCKS = 32
 """Number of blocks that are kept, the latest ones. A block takes 0.5 to 1.6 MB, beside its decoded entries."""
-
-MIN_READERS = 4
-"""A block is indexed when it is read this often. Before, its entries are screened, at a twentieth of the cost."""
 
 MAX_SCAN_RESULTS = 16
 """Number of subscriptions without keys whose results one block keeps."""
@@ -238,7 +229,8 @@ class ReplayIndex:
         if number in self._blocks or query.keys is None:
             return None
         self._readings[number] += 1
-        return make_screen(query.keys) if self._readings[number] < MIN_READERS else None
+        # A block is indexed at its fourth reading. Before, its JSON is screened, at a twentieth of the cost.
+        return make_screen(query.keys) if self._readings[number] < 4 else None
 
     def _last_number(self, number: int) -> int:
         """Return the log number of the last entry of this block that the ring has."""

@@ -8,9 +8,6 @@ from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import CREATION_KINDS, Entry
 from stream_server.events.position import Position
 
-MAX_REMEMBERED_CUTS = 16
-"""Number of rollbacks that are remembered."""
-
 
 class Ring:
     """The newest entries of the log in memory, bounded by ``max_bytes`` and ``max_age_ms``.
@@ -28,7 +25,7 @@ class Ring:
         self.cut_count = 0
         self.deleted_ids: set[str] = set()
         self._entries: deque[Entry] = deque()
-        self._cuts: deque[tuple[Position, Position]] = deque(maxlen=MAX_REMEMBERED_CUTS)
+        self._cuts: deque[tuple[Position, Position]] = deque(maxlen=16)
         self._recently_read: dict[Entry, None] = {}
         self._previously_read: dict[Entry, None] = {}
         self._max_bytes = max_bytes

@@ -74,18 +74,15 @@ class CatchUpScheduler:
     def _read_waiting(self) -> None:
         """Read pages of waiting clients, at least one, until the time of this iteration is over."""
         while self._budget.is_left and (waiter := self._next_waiter()) is not None:
-            self._read_for(waiter)
+            try:
+                waiter.page.set_result(self.read_now(waiter.read))
+            except Exception as error:  # noqa: BLE001 - it belongs to the client that waits
+                waiter.page.set_exception(error)
         if len(self._by_distance) > 2 * len(self._by_arrival) + MAX_FINISHED_WAITERS:
             self._by_distance = [waiting for waiting in self._by_distance if not waiting[2].page.done()]
             heapify(self._by_distance)
         if self._by_arrival:
             self._budget.renew()
-
-    def _read_for(self, waiter: Waiter) -> None:
-        try:
-            waiter.page.set_result(self.read_now(waiter.read))
-        except Exception as error:  # noqa: BLE001 - it belongs to the client that waits
-            waiter.page.set_exception(error)
 
     def _next_waiter(self) -> Waiter | None:
         while self._by_arrival and self._by_arrival[0].page.done():

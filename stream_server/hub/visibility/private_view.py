@@ -138,7 +138,9 @@ class PrivateView:
         ):
             self._sent.remember(entry.subject_id or "")
         if shown is not None and entry.kind == "notification":
-            self._remember_notification(entry)
+            for subject in (entry.shown_ids.status, entry.shown_ids.comment):
+                if subject is not None:
+                    self._sent.remember(subject)
         return shown
 
     def _may_match(self, entry: Entry, subscription: Subscription) -> bool:
@@ -175,8 +177,3 @@ class PrivateView:
         if not self._may_match(entry, subscription):
             return False
         return self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription) is not None
-
-    def _remember_notification(self, entry: Entry) -> None:
-        for subject in (entry.shown_ids.status, entry.shown_ids.comment):
-            if subject is not None:
-                self._sent.remember(subject)

@@ -68,15 +68,15 @@ class RestrictedAccounts:
         if entry.position.n <= self._applied_from.n:
             return
         if entry.kind in ("protect", "unprotect"):
-            self._update_set(self.protected, entry.event.author or "", is_member=entry.kind == "protect")
+            users, uid = self.protected, entry.event.author or ""
         elif entry.kind in ("suspend", "reinstate"):
             revocation = entry.revocation()
+            users, uid = self.suspended, revocation.uid
             if revocation.deleted:
-                self.gone.add(revocation.uid)
-            self._update_set(self.suspended, revocation.uid, is_member=entry.kind == "suspend")
-
-    def _update_set(self, users: set[str], uid: str, *, is_member: bool) -> None:
-        users.add(uid) if is_member else users.discard(uid)
+                self.gone.add(uid)
+        else:
+            return
+        users.add(uid) if entry.kind in ("protect", "suspend") else users.discard(uid)
         if uid in self.protected or uid in self.suspended:
             self.restricted.add(uid)
         else:

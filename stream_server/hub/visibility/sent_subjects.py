@@ -15,9 +15,6 @@ COMPACT_AFTER = 256
 """Number of forgotten subjects after which a memory is made anew. A dict is searched from its beginning for its oldest
 key, past all deleted ones: with up to 4,000 of them a delivery took 4 µs more."""
 
-SWEPT_PER_DELIVERY = 2
-"""Number of subjects of ended streams that are forgotten at each delivery. So the index is smaller after it."""
-
 
 class SentSubjects:
     """The streams of one process that were sent a status or comment, by its id (its *subject*).
@@ -62,7 +59,7 @@ class SentSubjects:
         else:
             found.append(number)  # type: ignore[union-attr]  # mypy does not narrow by `type`
         if self._ended:
-            self.sweep(SWEPT_PER_DELIVERY)
+            self.sweep(2)  # so the index is smaller after it
 
     def begin(self, memory: "SentMemory") -> None:
         """Tell the index which dict holds the subjects that a stream remembers.
@@ -128,17 +125,15 @@ class SentMemory:
                 return
             self._index.begin(self)
         self._index.add(subject, self.number)
-        if after > MAX_REMEMBERED_SUBJECTS:
-            self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        forgotten = next(iter(self.subjects))
-        del self.subjects[forgotten]
+        if after <= MAX_REMEMBERED_SUBJECTS:
+            return
+        forgotten = next(iter(subjects))
+        del subjects[forgotten]
         self._index.forget(forgotten)
         self._forgotten_count += 1
         if self._forgotten_count == COMPACT_AFTER:
             self._forgotten_count = 0
-            self.subjects = dict.fromkeys(self.subjects)
+            self.subjects = dict.fromkeys(subjects)
             self._index.begin(self)
 
     def end(self) -> None:

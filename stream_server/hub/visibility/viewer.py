@@ -22,12 +22,7 @@ NEVER_MS = TODAY_MS + 1
 """A time in ms later than `TODAY_MS`: the begin of a relation that does not exist."""
 
 _IS_SHOWN = tuple(digit == str(visibility.Visibility.VISIBLE.value) for digit in visibility.visibility_table())
-"""Whether an author is visible, by the bits of the facts. A table of plain ints, because enum flags are slow."""
-
-# The bits of the facts, in the order in which `VisibilityFact` lists them.
-_OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _GROUP, _MEMBER, _MESSAGE, _PARTY = map(int, VisibilityFact)
-_GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
-
+"""Whether an author is visible, by the sum of the `VisibilityFact` bits."""
 
 NO_RELATIONS: Mapping[Any, int] = MappingProxyType({})
 """The relation of a user to nobody. All viewers share it, because six empty dicts for each would take 400 bytes."""
@@ -267,26 +262,29 @@ class Viewer:
         if not self.is_for_own_streams(entry):
             is_follow = entry.kind == "unfollow" or (own_stream and entry.kind == "follow")
             is_own_follow = is_follow and self.user_id in entry.actors
-            return _PARTY if is_own_follow or entry.kind in PROTECTION_KINDS else 0
-        return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
+            return VisibilityFact.PARTICIPANT if is_own_follow or entry.kind in PROTECTION_KINDS else 0
+        if entry.audience_group is None:
+            return VisibilityFact.DIRECT_MESSAGE | VisibilityFact.PARTICIPANT
+        return VisibilityFact.PRIVATE_GROUP | VisibilityFact.GROUP_MEMBER
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
         """Return the `VisibilityFact` bits between this user and ``uid`` at a time in ms since 1970.
 
         For `TODAY_MS` they also say whether ``uid`` is suspended or protected.
         """
-        bits = _OWN if uid == self.user_id else 0
+        bits = VisibilityFact.AUTHOR if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) < at_ms:
-            bits |= _FOLLOWER
+            bits |= VisibilityFact.FOLLOWER
         if self.blocks.get(uid, NEVER_MS) < at_ms or self.blockers.get(uid, NEVER_MS) < at_ms:
-            bits |= _BLOCKED
-        if self.mutes.get(uid, NEVER_MS) < at_ms:
-            bits |= _MUTED
+            bits |= VisibilityFact.BLOCKED
+        if self.mutes and self.mutes.get(uid, NEVER_MS) < at_ms:
+            bits |= VisibilityFact.MUTED
         if at_ms == TODAY_MS:
-            if uid in self._restricted_accounts.suspended:
-                bits |= _SUSPENDED
-            if uid in self._restricted_accounts.protected:
-                bits |= _PROTECTED
+            accounts = self._restricted_accounts
+            if uid in accounts.suspended:
+                bits |= VisibilityFact.SUSPENDED
+            if uid in accounts.protected:
+                bits |= VisibilityFact.PROTECTED
         return bits
 
     # Changes.
@@ -295,10 +293,9 @@ class Viewer:
         """Apply an entry that changes the relations of this user. Before `load`, store the entry for `load`."""
         if not self.is_loaded:
             self._entries_before_load.append(entry)
-        elif entry.position.n > self.applied_from.n:
-            self._apply_change(entry)
-
-    def _apply_change(self, entry: Entry) -> None:
+            return
+        if entry.position.n <= self.applied_from.n:
+            return
         kind, author, when = entry.kind, entry.event.author or "", entry.position.ms
         if kind.startswith("group_"):
             has_ended = kind in {"group_leave", "group_delete"}

@@ -20,20 +20,18 @@ GROUP_KINDS = frozenset({"group_create", "group_join", "group_leave", "group_del
 ACCOUNT_STATUS_KINDS = frozenset({"protect", "unprotect", "suspend", "reinstate"})
 """Kinds of entries that change the status of an account."""
 
-MAX_KEPT_RELATIONS = 100_000
-"""Number of relations in the viewers that are kept for users without a stream, at most about 20 MB."""
-
 
 class ViewerCache:
     """The viewers of the users who have streams in this process, and of those who had one lately.
 
     The log's entries keep all of them current. So the relations of a user who returns are not read again. A viewer is
-    dropped if no stream refers to it and the viewers that were used later have ``max_kept_relations`` relations.
+    dropped if no stream refers to it and the viewers that were used later have ``max_kept_relations`` relations, by
+    default at most about 20 MB.
     """
 
     def __init__(
         self, restricted_accounts: RestrictedAccounts, read_relations: Callable[[str], Awaitable[RelationSnapshot]],
-        max_kept_relations: int = MAX_KEPT_RELATIONS,
+        max_kept_relations: int = 100_000,
     ) -> None:  # fmt: skip
         self.sent_subjects = SentSubjects()
         self._restricted_accounts = restricted_accounts

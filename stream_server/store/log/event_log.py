@@ -17,7 +17,6 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.redis import protocol
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts, parse_reply_position
 from stream_server.store.redis.subscription import Subscription
@@ -25,9 +24,6 @@ from stream_server.store.social.open_streams import ASK_CHANNEL
 
 PAGE_BYTES = 4 << 20
 """Approximate size in bytes of the entries in one read. A read returns at least one entry."""
-
-INITIAL_PAGE_ENTRIES = 16
-"""Number of entries in the first read, while their size is unknown."""
 
 
 class PageSizer:
@@ -43,7 +39,7 @@ class PageSizer:
 
     def page_entries(self, max_entries: int) -> int:
         """Return how many log entries to request in the next read, for about 4 MiB: from 1 to ``max_entries``."""
-        fitting = int(PAGE_BYTES / self._entry_bytes) if self._entry_bytes else INITIAL_PAGE_ENTRIES
+        fitting = int(PAGE_BYTES / self._entry_bytes) if self._entry_bytes else 16  # the size is still unknown
         return max(1, min(max_entries, fitting))
 
     def record_rows(self, rows: Sequence[Sequence[Any]]) -> None:
@@ -58,9 +54,6 @@ class PageSizer:
 
 MAX_INVALID_ROWS = 8
 """Most invalid rows that are skipped at either end of the log. Only this server should write to the log."""
-
-READ_FIRST_ROWS: Command = ("XRANGE", keys.LOG, "-", "+", "COUNT", MAX_INVALID_ROWS)
-READ_LAST_ROWS: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", MAX_INVALID_ROWS)
 
 PAGE_ENTRIES = 1000
 """Most rows of one page when the log is read backwards."""
@@ -146,7 +139,7 @@ class EventLog:
 
     async def head(self) -> Position:
         """Return the position of the last entry, or `LOG_START` (before all entries) while the log is empty."""
-        (rows,) = await self._redis.execute(READ_LAST_ROWS)
+        (rows,) = await self._redis.execute(("XREVRANGE", keys.LOG, "+", "-", "COUNT", MAX_INVALID_ROWS))
         self.page_sizer.record_rows(rows)
         return _first_position(rows) or LOG_START
 
@@ -157,7 +150,7 @@ class EventLog:
 
     async def floor(self) -> Position | None:
         """Return the position of the first entry that was not trimmed, or None while the log is empty."""
-        (rows,) = await self._redis.execute(READ_FIRST_ROWS)
+        (rows,) = await self._redis.execute(("XRANGE", keys.LOG, "-", "+", "COUNT", MAX_INVALID_ROWS))
         return _first_position(rows)
 
     async def read(
@@ -286,16 +279,11 @@ class EventLog:
         present = await _find_existing_keys(redis, id_by_key)
         if redis is not self._redis:
             present |= await _find_existing_keys(self._redis, id_by_key.keys() - present)
-        return {id_by_key[key] for key in present} | await self._find_expired(
-            [subject for key, subject in id_by_key.items() if key not in present]
-        )
-
-    async def _find_expired(self, ids: Sequence[str]) -> set[str]:
-        """Return those of the ids whose status or comment left because of its age, and was not deleted."""
-        if not ids:
-            return set()
-        (times,) = await self._redis.execute(("ZMSCORE", keys.key_for("expired"), *ids))
-        return {subject for subject, left_ms in zip(ids, times, strict=True) if left_ms is not None}
+        found = {id_by_key[key] for key in present}
+        if absent := [subject for key, subject in id_by_key.items() if key not in present]:
+            (times,) = await self._redis.execute(("ZMSCORE", keys.key_for("expired"), *absent))
+            found |= {subject for subject, left_ms in zip(absent, times, strict=True) if left_ms is not None}
+        return found
 
     async def subscribe(self, on_question: Callable[[bytes], None]) -> Subscription:
         """Subscribe to all kinds of log entries. Return when Redis has confirmed it.

@@ -18,21 +18,6 @@ from stream_server.store.write_guard import RedisState, RedisStateReader
 TRIM_SLICE_ENTRIES = 10_000
 """Most entries removed by one script call. This takes about one millisecond of Redis' time."""
 
-MEMORY_SHARE = 2
-"""The log has at most one of this many parts of Redis' memory, so that events alone cannot fill it."""
-
-NODE_BYTES = 4096
-"""Bytes of entries from which Redis begins another node of a stream, by its default ``stream-node-max-bytes``."""
-
-NODE_HEAD_BYTES = 24
-"""Bytes in a node beside its entries: the header of a listpack, the names of the fields, and counts."""
-
-NODE_KEY_BYTES = 100
-"""Bytes by which the tree of a stream finds one node: its key and nodes of the tree, as measured with Valkey 9."""
-
-JEMALLOC_STEPS = 4
-"""Number of sizes between two powers of two that jemalloc has. It rounds a request up to one of them."""
-
 
 class RetentionLimits(NamedTuple):
     """Maximum age of a log entry in seconds, and maximum size of the log in bytes. 0 means no limit."""
@@ -46,7 +31,7 @@ def bound_log(max_bytes: int, memory: int) -> int:
 
     0 stands for no limit, and for an unknown memory.
     """
-    share = memory // MEMORY_SHARE
+    share = memory // 2  # events alone must not fill Redis
     return min(max_bytes, share) if max_bytes and share else max_bytes or share
 
 
@@ -59,12 +44,15 @@ def stream_memory(entry_bytes: int, entries: int, allocator: str) -> int:
     if not entries:
         return 0
     mean = max(1.0, entry_bytes / entries)
-    entries_per_node = max(1, (NODE_BYTES - NODE_HEAD_BYTES) // mean)
-    node_bytes = round(NODE_HEAD_BYTES + mean * entries_per_node)
-    if allocator.startswith("jemalloc"):
-        step = 1 << max(0, (node_bytes - 1).bit_length() - 1 - (JEMALLOC_STEPS.bit_length() - 1))
+    head_bytes = 24  # of a node, beside its entries: the header of a listpack, the names of the fields, and counts
+    # By its default ``stream-node-max-bytes``, Redis begins another node behind 4,096 bytes.
+    entries_per_node = max(1, (4096 - head_bytes) // mean)
+    node_bytes = round(head_bytes + mean * entries_per_node)
+    if allocator.startswith("jemalloc"):  # it has four sizes between two powers of two
+        step = 1 << max(0, (node_bytes - 1).bit_length() - 3)
         node_bytes = -(-node_bytes // step) * step
-    return round((node_bytes + NODE_KEY_BYTES) * entries / entries_per_node)
+    key_bytes = 100  # by which the tree of a stream finds a node: key and nodes of the tree, measured with Valkey 9
+    return round((node_bytes + key_bytes) * entries / entries_per_node)
 
 
 class LogSize(NamedTuple):

@@ -9,8 +9,6 @@ from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.reads.users import time_text
 from stream_server.store.redis.client import RedisClient
 
-_FIELDS = ("uid", "name_json", "description_json", "members", "created")
-
 
 class Circle(NamedTuple):
     """The fields of the hash of a list or a group. ``kind`` is the kind of a group, or ``1`` for a private list."""
@@ -42,17 +40,12 @@ class Circle(NamedTuple):
 async def read_circles(redis: RedisClient, noun: str, ids: Sequence[bytes]) -> list[Circle | None]:
     """Return lists or groups in the order of ``ids``, None for one that does not exist. ``noun``: list or group."""
     is_group, key = noun == "group", keys.key_for(noun).encode()
-    kind = "kind" if is_group else "private"
-    replies = await redis.execute(*(("HMGET", key + each, kind, *_FIELDS) for each in ids)) if ids else ()
+    # In the order of a `Circle`.
+    fields = ("kind" if is_group else "private", "uid", "name_json", "description_json", "members", "created")
+    replies = await redis.execute(*(("HMGET", key + each, *fields) for each in ids)) if ids else ()
     return [
-        None if row[1] is None else _make_circle(each, row, is_group=is_group)
-        for each, row in zip(ids, replies, strict=True)
+        None if row[1] is None else Circle._make((each, *row, is_group)) for each, row in zip(ids, replies, strict=True)
     ]
-
-
-def _make_circle(circle_id: bytes, row: Sequence[bytes], *, is_group: bool) -> Circle:
-    kind, owner, name, description, members, created = row
-    return Circle(circle_id, kind, owner, name, description, members, created, is_group)
 
 
 async def find_visible(sight: Sight, noun: str, ids: Sequence[bytes]) -> list[Circle | None]:

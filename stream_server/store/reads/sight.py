@@ -1,6 +1,7 @@
 """What one viewer may see: the facts about the viewer and others, read from Redis together and kept for one read."""
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from stream_server.errors import NotFound
@@ -11,19 +12,22 @@ from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.protocol import KeyRead, pack_set_read, pack_words
 
 _TABLE = tuple(map(Visibility, map(int, visibility_table())))
-"""The answers of `decide_visibility`, by the bits of the facts."""
-
-# The bits of the facts, in the order in which `VisibilityFact` lists them.
-_OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _PRIVATE_GROUP, _MEMBER, _DIRECT, _PARTY = map(
-    int, VisibilityFact
-)
+"""The answers of `decide_visibility`, by the sum of the `VisibilityFact` bits."""
 
 _USER, _GROUP, _JOINED = (keys.key_for(name).encode() for name in ("user", "group", "joined"))
-_PROTECTED_KEY, _SUSPENDED_KEY = (keys.key_for(name).encode() for name in ("protected", "suspended"))
 _AUTHOR_READ = KeyRead(b"HMGET", _USER, b"protected", b"suspended")
-_RELATIONS = tuple(keys.key_for(name).encode() for name in ("following", "blocks", "blockers", "mutes"))
-_BLOCKS, _BLOCKERS = _RELATIONS[1:3]
-_RELATION_BITS = (_FOLLOWER, _BLOCKED, _BLOCKED, _MUTED)
+_PROTECTED, _SUSPENDED = keys.key_for("protected").encode(), keys.key_for("suspended").encode()
+_FOLLOWING, _BLOCKS = keys.key_for("following").encode(), keys.key_for("blocks").encode()
+_BLOCKERS, _MUTES = keys.key_for("blockers").encode(), keys.key_for("mutes").encode()
+_FACTS_OF_AUTHORS = (
+    VisibilityFact.PROTECTED,
+    VisibilityFact.SUSPENDED,
+    VisibilityFact.FOLLOWER,
+    VisibilityFact.BLOCKED,
+    VisibilityFact.BLOCKED,
+    VisibilityFact.MUTED,
+)
+"""What :meth:`Sight.learn` reads of each author, in the order of its commands. A block in either direction counts."""
 
 
 class Gate(NamedTuple):
@@ -81,51 +85,43 @@ class Sight:
         uids = [*dict.fromkeys((*authors, *(author for author, _ in pairs)))]
         if not uids:
             return
+        members, count = pack_words(uids), len(uids)
+        commands: list[Command]
+        if count == 1:
+            commands = [_AUTHOR_READ.command(uids[0])]
+        else:
+            protected = pack_set_read(b"SMISMEMBER", _PROTECTED, members, count)
+            commands = [protected, pack_set_read(b"ZMSCORE", _SUSPENDED, members, count)]
+        relations = (_FOLLOWING, _BLOCKS, _BLOCKERS, _MUTES)
+        commands += [pack_set_read(b"ZMSCORE", key + self.viewer, members, count) for key in relations]
+        of_groups = len(commands)
         groups = [*dict.fromkeys(group for _, group in pairs if group)]
-        commands: list[Command] = [*self._author_commands(uids)]
         for group in groups:
             commands += (("HGET", _GROUP + group, "kind"), ("ZSCORE", _JOINED + group, self.viewer))
-        at = len(commands) - 2 * len(groups)
         if texts:
             first, *others = texts
             commands.append(pack_set_read(b"EXISTS", first, pack_words(others), len(others)))
         replies = await self.redis.execute_at_once(*commands)
-        self.gone = await self._find_gone(texts) if texts and replies.pop() < len(texts) else ()
-        self._keep_relations(uids, replies)
-        for group, kind, member in zip(groups, replies[at::2], replies[at + 1 :: 2], strict=True):
-            is_closed = kind is None or kind == b"private"  # a deleted group is closed to all
-            self._groups[group] = is_closed * _PRIVATE_GROUP + (member is not None) * _MEMBER
-
-    async def _find_gone(self, texts: Collection[bytes]) -> set[bytes]:
-        """Return the keys that do not exist. Redis counted the existing ones; nearly always they are all there."""
-        replies = await self.redis.execute(*(("EXISTS", key) for key in texts))
-        return {key for key, exists in zip(texts, replies, strict=True) if not exists}
-
-    def _author_commands(self, authors: Sequence[bytes]) -> Iterable[Command]:
-        members, count = pack_words(authors), len(authors)
+        gone: Collection[bytes] = ()
+        if texts and replies.pop() < len(texts):  # Redis counts the existing ones; nearly always they are all there
+            there = await self.redis.execute(*(("EXISTS", key) for key in texts))
+            gone = {key for key, exists in zip(texts, there, strict=True) if not exists}
+        self.gone = gone
+        found = replies[:of_groups]
         if count == 1:
-            yield _AUTHOR_READ.command(authors[0])
-        else:
-            yield pack_set_read(b"SMISMEMBER", _PROTECTED_KEY, members, count)
-            yield pack_set_read(b"ZMSCORE", _SUSPENDED_KEY, members, count)
-        for key in _RELATIONS:
-            yield pack_set_read(b"ZMSCORE", key + self.viewer, members, count)
-
-    def _keep_relations(self, authors: Sequence[bytes], replies: Sequence[Sequence[bytes | int | None]]) -> None:
-        if len(authors) == 1:
-            protected, suspended = ([value == b"1"] for value in replies[0])
-            facts = [protected, suspended, *replies[1:5]]
-        else:
-            facts = [*replies[:6]]
-        known = dict.fromkeys(authors, 0)
-        for bit, found in zip((_PROTECTED, _SUSPENDED, *_RELATION_BITS), facts, strict=True):
-            if any(found):  # nearly always nothing, so this is short
-                for author, fact in zip(authors, found, strict=True):
-                    if fact:
-                        known[author] |= bit
+            found[:1] = ([value == b"1"] for value in found[0])
+        known = dict.fromkeys(uids, 0)
+        for fact, of_authors in zip(_FACTS_OF_AUTHORS, found, strict=True):
+            for author in compress(uids, of_authors):  # nearly always none
+                known[author] |= fact
         if self.viewer in known:
-            known[self.viewer] |= _OWN
+            known[self.viewer] |= VisibilityFact.AUTHOR
         self._relations |= known
+        for group, kind, member in zip(groups, replies[of_groups::2], replies[of_groups + 1 :: 2], strict=True):
+            is_closed = kind is None or kind == b"private"  # a deleted group is closed to all
+            self._groups[group] = (VisibilityFact.PRIVATE_GROUP if is_closed else 0) | (
+                0 if member is None else VisibilityFact.GROUP_MEMBER
+            )
 
     def of(self, author: bytes, group: bytes = b"") -> Visibility:
         """Return whether the viewer may see a text by ``author``, and how.
@@ -140,11 +136,11 @@ class Sight:
 
     def of_message(self, author: bytes) -> Visibility:
         """Return how far the viewer sees a message of a talk in which both take part."""
-        return _TABLE[self._relations[author] | _DIRECT | _PARTY]
+        return _TABLE[self._relations[author] | VisibilityFact.DIRECT_MESSAGE | VisibilityFact.PARTICIPANT]
 
     def wants_notifications_from(self, source: bytes) -> bool:
         """Return whether the viewer gets notifications of what a user does: not blocked, muted or suspended."""
-        return _TABLE[self._relations[source] & ~_PROTECTED] is Visibility.VISIBLE
+        return _TABLE[self._relations[source] & ~VisibilityFact.PROTECTED] is Visibility.VISIBLE
 
     def gate(self, uid: str | bytes, noun: str = "user") -> Gate:
         """Return the `Gate` of a list that belongs to a user. The error calls the user ``noun``."""
@@ -155,7 +151,8 @@ class Sight:
     async def sees(self, *users: str | bytes) -> list[bool]:
         """Return for each user whether the viewer may see the user's card: unless unknown, suspended, or a blocker."""
         commands = [command for user in users for command in self.gate(user).commands]
-        return [*map(_is_seen, *_halves(await self.redis.execute_at_once(*commands)))]
+        replies = await self.redis.execute_at_once(*commands)
+        return [*map(_is_seen, replies[::2], replies[1::2])]
 
     async def can_contact(self, users: Sequence[bytes]) -> dict[bytes, bool]:
         """Return for each user whether the viewer sees the user and does not block the user."""
@@ -163,10 +160,5 @@ class Sight:
             return {}
         commands = [command for user in users for command in self.gate(user).commands]
         blocks, *replies = await self.redis.execute_at_once(("ZMSCORE", _BLOCKS + self.viewer, *users), *commands)
-        seen = map(_is_seen, *_halves(replies))
+        seen = map(_is_seen, replies[::2], replies[1::2])
         return {user: block is None and is_seen for user, block, is_seen in zip(users, blocks, seen, strict=True)}
-
-
-def _halves(replies: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the replies with even indexes, and those with odd indexes."""
-    return replies[::2], replies[1::2]

@@ -18,7 +18,6 @@ _FACTS_READ = KeyRead(b"HMGET", _STATUS, b"uid", b"group", b"origin")
 
 _SHORT = b'{"id":"%b","uid":"%b","login":"%b%b"%b,"likes":%b,"comments":%b,"reposts":%b}'
 
-_USUAL_LINKS = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 _TEXTS = (
     (b"\1", b'","message":'),
     (b"\2", b',"posted":"'),
@@ -28,7 +27,10 @@ _TEXTS = (
     (b"\6", b'","entities":{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]},'),
     (b"\7", b'","entities":'),
     (b"\x08", b","),
-    (b"\x0e", _USUAL_LINKS + b',"conversation":"'),
+    (
+        b"\x0e",
+        b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null,"conversation":"',
+    ),
     (b"\x0f", b',"conversation":"'),
 )
 """The bytes that stand for texts in rows of statuses. ``lua/status.lua`` says what a row is.
@@ -52,8 +54,6 @@ _FOREIGN = re.compile(rb'","uid":"([0-9]+)","login":"([^"\x10]*)\x10')
 
 _FIRST_OF_JSON = ord(" ")
 """The lowest byte of JSON. A row that ends with a lower one has no conversation: the status is the first of its own."""
-
-_TIME_LENGTH = len("2000-01-01T00:00:00.000Z")
 
 MAX_ROWS = 256
 """Most rows of one pipeline. Redis answers them in about half a millisecond, and others in between the next ones."""
@@ -88,7 +88,7 @@ class StatusRow(NamedTuple):
     @property
     def posted(self) -> bytes:
         """The time of posting in ISO 8601."""
-        return self.text.partition(b"\2")[2][:_TIME_LENGTH]
+        return self.text.partition(b"\2")[2][: len("2000-01-01T00:00:00.000Z")]
 
     @property
     def conversation(self) -> bytes:

@@ -11,7 +11,6 @@ from stream_server.store import keys
 from stream_server.store.pagination import Member, Show
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.protocol import KeyRead
 
 USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
@@ -19,6 +18,7 @@ USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup
 
 _BLOCKERS = keys.key_for("blockers").encode()
 _ROW_READ = KeyRead(b"HMGET", keys.key_for("user").encode(), *map(str.encode, USER_FIELDS), b"suspended")
+"""Reads what makes a :class:`UserRow`, and behind it whether the user is suspended."""
 
 
 class UserRow(NamedTuple):
@@ -58,11 +58,6 @@ def time_text(ms: bytes | int) -> bytes:
     return format_iso_time(int(ms)).encode()
 
 
-def row_command(uid: bytes) -> Command:
-    """Return the command whose reply makes a `UserRow`, and whose last value says whether the user is suspended."""
-    return _ROW_READ.command(uid)
-
-
 async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = False) -> list[UserRow | None]:
     """Return the rows of users in the order of ``uids``, None for a user whose card the viewer may not see.
 
@@ -71,7 +66,7 @@ async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = Fa
     if not uids:
         return []
     *rows, blockers = await sight.redis.execute_at_once(
-        *map(row_command, uids), ("ZMSCORE", _BLOCKERS + sight.viewer, *uids)
+        *map(_ROW_READ.command, uids), ("ZMSCORE", _BLOCKERS + sight.viewer, *uids)
     )
     return [
         UserRow(*row) if row[0] is not None and (all_users or (suspended != b"1" and blocker is None)) else None

@@ -352,10 +352,11 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
 
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """
-    names = {each.name: str(each.value) for each in (*visibility.VisibilityFact, *visibility.Visibility)}
+    facts = {name: str(bit) for name, bit in vars(visibility.VisibilityFact).items() if name.isupper()}
     return (
         keys.lua_key_names()
-        | names
+        | facts
+        | {each.name: str(each.value) for each in visibility.Visibility}
         | {
             "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
             "TIMELINE_MAX": str(size_limits.timeline_max),

@@ -6,9 +6,6 @@ One step hides the user, ends the sessions, and leaves a job that removes the re
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.noun import Noun
 
-_BY_ADMIN = "-"
-"""Stands in the place of the hash of the user's password, which no administrator knows."""
-
 
 class Accounts(Noun):
     """Deletes accounts."""
@@ -25,4 +22,5 @@ class Accounts(Noun):
 
         Raises NotFound for an unknown user, and BadRequest if administrators delete themselves.
         """
-        await self._scripts.write("account_delete", idempotency_key, admin, uid, _BY_ADMIN)
+        # A hyphen stands in the place of the hash of the user's password, which no administrator knows.
+        await self._scripts.write("account_delete", idempotency_key, admin, uid, "-")

@@ -13,7 +13,7 @@ from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import circles
 from stream_server.store.reads.users import show_users
 from stream_server.store.redis.scripts import WriteReply, position_of
-from stream_server.store.social.noun import Noun, encode_json, flag_text
+from stream_server.store.social.noun import Noun, encode_json
 from stream_server.store.timelines.syndication import TimelineChange
 
 
@@ -42,9 +42,9 @@ class Circles(Noun):
         Adds no log entry if nothing changes. The kind of a group cannot change, because a change could publish what its
         members wrote in private.
         """
-        fields: list[str | bytes] = []
+        fields: list[str | bytes | int] = []
         for name, value in changes.items():
-            fields += (name, flag_text(value)) if isinstance(value, bool) else (f"{name}_json", encode_json(value))
+            fields += (name, int(value)) if isinstance(value, bool) else (f"{name}_json", encode_json(value))
         reply = await self._scripts.write("circle_update", idempotency_key, uid, circle, self.noun, *fields)
         return await self._written_circle(reply, uid, circle)
 
@@ -92,7 +92,8 @@ class Lists(Circles):
         idempotency_key: IdempotencyKey,
     ) -> bytes:
         """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 100 lists."""
-        return await self._create("list_create", uid, flag_text(private), name, description, idempotency_key)
+        trait = "1" if private else "0"
+        return await self._create("list_create", uid, trait, name, description, idempotency_key)
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a list. The list disappears at once. A background job deletes its timeline and its members later."""

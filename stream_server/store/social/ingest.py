@@ -45,11 +45,6 @@ class IngestWrite(NamedTuple):
     name: str
     arguments: tuple[ScriptArgument, ...]
 
-    @property
-    def script(self) -> str:
-        """The name of the script that makes the write."""
-        return _SHARED_SCRIPTS.get(self.op) or f"ingest_{self.op}"
-
 
 class Ingested(NamedTuple):
     """The result of one line.
@@ -135,8 +130,14 @@ class Ingest(Noun):
         update them. Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if replies were lost. In both
         cases the lines may be written again.
         """
-        writes = [(line.script, IdempotencyKey("ingest", f"{line.op}:{line.name}", 0), line.arguments)
-                  for line in lines]  # fmt: skip
+        writes = [
+            (
+                _SHARED_SCRIPTS.get(line.op) or f"ingest_{line.op}",
+                IdempotencyKey("ingest", f"{line.op}:{line.name}", 0),
+                line.arguments,
+            )
+            for line in lines
+        ]
         replies = await self._scripts.write_each(writes)
         done = [
             (line, reply)
@@ -145,7 +146,11 @@ class Ingest(Noun):
         ]
         posted = [_fan_out_of(reply) for line, reply in done if line.op == "post"]
         others = [self._follow_up(line, reply) for line, reply in done if line.op != "post"]
-        return [_result(reply) for reply in replies], asyncio.gather(self._syndication.fan_out_each(posted), *others)
+        results = [
+            write_error_to_api_error(reply) if isinstance(reply, ResponseError) else _result_of(reply)
+            for reply in replies
+        ]
+        return results, asyncio.gather(self._syndication.fan_out_each(posted), *others)
 
     async def _follow_up(self, line: IngestWrite, reply: WriteReply) -> None:
         """Update the timelines of the first readers after the line was written.
@@ -168,10 +173,6 @@ def _fan_out_of(reply: WriteReply) -> FanOut:
     """Return which timelines to update, from the script's reply to a line ``post`` or ``delete``."""
     actor, fence, *readers = reply.first_time_extra
     return FanOut(actor.decode(), _result_of(reply).id, fence, *(words.split() for words in readers))
-
-
-def _result(reply: WriteReply | ResponseError) -> Ingested | ApiError:
-    return write_error_to_api_error(reply) if isinstance(reply, ResponseError) else _result_of(reply)
 
 
 def _result_of(reply: WriteReply) -> Ingested:

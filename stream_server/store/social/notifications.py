@@ -1,6 +1,6 @@
 """Notifications: what other users did that concerns a user, and the mark up to which the user has read them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stream_server.events.position import created_ms
 from stream_server.events.visibility import Visibility
@@ -9,13 +9,9 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses, users
 from stream_server.store.reads.sight import Sight
-from stream_server.store.reads.users import UserRow
 from stream_server.store.social.noun import Noun
 
 _COMMENT = keys.key_for("comment").encode()
-
-MAX_EXACT_UNREAD = 100
-"""Newest unread notifications among which hidden ones are not counted. To check all would take milliseconds."""
 
 
 class Notifications(Noun):
@@ -48,10 +44,18 @@ class Notifications(Noun):
             visible = [name for (name, _), more in zip(members, found, strict=True) if more is not None]
             sources = [*{name.split(b":")[1] for name in visible}]
             rows = dict(zip(sources, await users.read_rows(sight, sources, all_users=True), strict=True))
-            return [
-                None if more is None else _notification_json(name, int(number), rows, more, is_read=int(number) <= mark)
-                for (name, number), more in zip(members, found, strict=True)
-            ]
+            shown = list[bytes | None]()
+            for (name, number), more in zip(members, found, strict=True):
+                kind, source, _ = name.split(b":", 2)
+                if more is None or (row := rows[source]) is None:
+                    shown.append(None)
+                    continue
+                # The same bytes as those of ``lua/notification.lua``.
+                shown.append(b'{"id":"%b","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (
+                    number, kind, row.public_json(), more, users.time_text(created_ms(int(number))),
+                    b"true" if int(number) <= mark else b"false",
+                ))  # fmt: skip
+            return shown
 
         page = await self._page("notices", uid, page_request, show, admit=read_mark)
         return page, await self._count_unread(uid, subjects, mark)
@@ -62,7 +66,8 @@ class Notifications(Noun):
 
     async def _count_unread(self, uid: str, subjects: "_Subjects", mark: int) -> int:
         key, above = keys.key_for("notices", uid), f"({mark}"
-        newest = ("ZRANGE", key, "+inf", above, "BYSCORE", "REV", "LIMIT", 0, MAX_EXACT_UNREAD)
+        # Hidden ones are left out among the newest hundred only. To check all would take milliseconds.
+        newest = ("ZRANGE", key, "+inf", above, "BYSCORE", "REV", "LIMIT", 0, 100)
         names, count = await self._redis.execute(newest, ("ZCOUNT", key, above, "+inf"))
         hidden = sum(members is None for members in await subjects.find(names))
         return int(count) - hidden
@@ -94,13 +99,10 @@ class _Subjects:
         None stands for a notification that the receiver may not see, or whose subject is deleted.
         """
         new = [name for name in names if name not in self._known]
-        if new:
-            await self._judge(new)
-        return [self._known[name] for name in names]
-
-    async def _judge(self, names: Sequence[bytes]) -> None:
+        if not new:
+            return [self._known[name] for name in names]
         redis, sight = self._sight.redis, self._sight
-        parts = [name.split(b":", 2) for name in names]
+        parts = [name.split(b":", 2) for name in new]
         of_comments = {each for kind, _, each in parts if kind == b"comment" or each[:1] == b"c"}
         comment_ids = [*{each.lstrip(b"c") for each in of_comments}]
         commands = [("HMGET", _COMMENT + each, "uid", "status", "json") for each in comment_ids]
@@ -113,37 +115,23 @@ class _Subjects:
         self._comments = comments
         authors = {_COMMENT + each: author for each, (author, _, _) in comments.items() if author is not None}
         await statuses.learn(sight, rows, self._originals, authors, {source for _, source, _ in parts})
-        self._known |= {name: self._members(*part) for name, part in zip(names, parts, strict=True)}
+        self._known |= {name: self._members(*part) for name, part in zip(new, parts, strict=True)}
+        return [self._known[name] for name in names]
 
     def _members(self, kind: bytes, source: bytes, subject: bytes) -> bytes | None:
-        if not self._sight.wants_notifications_from(source):
+        sight = self._sight
+        if not sight.wants_notifications_from(source):
             return None
         if not subject:
             return b""
-        if kind == b"comment" or subject[:1] == b"c":
-            return self._comment_members(subject.lstrip(b"c"))
-        status = self._status_json(subject, Visibility.VISIBLE)
-        return status and b',"status":' + status
-
-    def _comment_members(self, comment: bytes) -> bytes | None:
-        """Return a comment with its status, which is shown even if the receiver mutes the author of the status."""
+        if kind != b"comment" and subject[:1] != b"c":
+            status = statuses.shown_json(sight, self._rows[subject], self._originals, Visibility.VISIBLE)
+            return status and b',"status":' + status
+        comment = subject.lstrip(b"c")
         author, status_id, json = self._comments[comment]
-        row = None if author is None or _COMMENT + comment in self._sight.gone else self._rows[status_id]
-        if author is None or row is None or self._sight.of(author, row.group) < Visibility.VISIBLE:
+        row = None if author is None or _COMMENT + comment in sight.gone else self._rows[status_id]
+        if author is None or row is None or sight.of(author, row.group) < Visibility.VISIBLE:
             return None
-        status = self._status_json(status_id, Visibility.ON_REQUEST)
+        # The status is shown even if the receiver mutes its author.
+        status = statuses.shown_json(sight, row, self._originals, Visibility.ON_REQUEST)
         return status and b',"status":%b,"comment":%b' % (status, json)
-
-    def _status_json(self, status_id: bytes, least: Visibility) -> bytes | None:
-        return statuses.shown_json(self._sight, self._rows[status_id], self._originals, least)
-
-
-def _notification_json(
-    name: bytes, number: int, rows: Mapping[bytes, UserRow | None], more: bytes, *, is_read: bool
-) -> bytes | None:
-    """Return a notification as JSON, with the same bytes as ``lua/notification.lua``."""
-    kind, source, _ = name.split(b":", 2)
-    row = rows[source]
-    return row and b'{"id":"%d","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (
-        number, kind, row.public_json(), more, users.time_text(created_ms(number)), b"true" if is_read else b"false",
-    )  # fmt: skip

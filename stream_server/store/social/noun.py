@@ -1,6 +1,6 @@
 """The base of the nouns of the social API: their connections, the page of a set, and what a write returns.
 
-Texts, flags, JSON and mentions become arguments of scripts here, and the JSON of log entries is decoded.
+JSON and mentions become arguments of scripts here, and the JSON of log entries is decoded.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,11 +23,6 @@ encode_json = msgspec.json.encode
 
 class _WireMembers(msgspec.Struct):
     wire: dict[str, msgspec.Raw]
-
-
-def flag_text(value: bool) -> str:  # noqa: FBT001 - the only parameter
-    """Return a flag as the text that Redis hashes contain: "1" for True and "0" for False."""
-    return "1" if value else "0"
 
 
 def mention_arguments(entities: Entities) -> list[str | bytes | int]:

@@ -24,11 +24,6 @@ from stream_server.store.timelines.syndication import Syndication
 LEASE_MS = 35_000
 """Time in ms for which a process counts as alive after :meth:`OpenStreams.renew_lease`."""
 
-TTL_SECONDS = 7200
-"""Seconds after which Redis forgets a user's streams unless a process records one of them again."""
-
-ANSWER_TTL_SECONDS = 10
-
 ASK_CHANNEL = "streams:ask"
 """Redis channel on which a process asks the others about the streams of a user."""
 
@@ -86,10 +81,11 @@ class OpenStreams(Noun):
         members: dict[str, list[str]] = {}
         for one in opened:
             members.setdefault(one.uid, []).extend((repr(one.opened_ms), one.member))
+        # Redis forgets a user's streams after two hours, unless a process records one of them again.
         commands: list[tuple[str, Command]] = [
             *((one.uid, ("ZREM", keys.open_streams(one.uid), one.member)) for one in closed),
             *((uid, ("ZADD", keys.open_streams(uid), *added)) for uid, added in members.items()),
-            *((uid, ("EXPIRE", keys.open_streams(uid), TTL_SECONDS)) for uid in members),
+            *((uid, ("EXPIRE", keys.open_streams(uid), 7200)) for uid in members),
             *((uid, ("ZCARD", keys.open_streams(uid))) for uid in members),
         ]
         replies = await self._derived.execute_each(*(command for _, command in commands)) if commands else []
@@ -108,7 +104,10 @@ class OpenStreams(Noun):
         )
         if isinstance(rows, ApiError):
             raise rows
-        found = [_parse(uid, member, score) for member, score in zip(rows[::2], rows[1::2], strict=True)]
+        found = []
+        for member, score in zip(rows[::2], rows[1::2], strict=True):
+            connection, process, scopes = member.decode().split(" ")
+            found.append(OpenStream(uid, connection, process, float(score), scopes))
         if isinstance(alive, ApiError):
             return found
         processes = {name.decode() for name in alive}
@@ -145,7 +144,7 @@ class OpenStreams(Noun):
     async def answer(self, question: StreamQuestion, described: Sequence[bytes]) -> None:
         """Answer a question with the JSON of each stream."""
         key = keys.stream_answers(question.answers)
-        await self._derived.execute(("RPUSH", key, *described), ("EXPIRE", key, ANSWER_TTL_SECONDS))
+        await self._derived.execute(("RPUSH", key, *described), ("EXPIRE", key, 10))
 
     async def read_answers(self, question: StreamQuestion) -> list[bytes]:
         """Return what has come so far in answer to :meth:`ask`: the JSON of each stream."""
@@ -164,8 +163,3 @@ def parse_question(message: bytes) -> StreamQuestion | None:
         return msgspec.json.decode(message.removeprefix(ASK_PREFIX), type=StreamQuestion)
     except msgspec.MsgspecError:
         return None
-
-
-def _parse(uid: str, member: bytes, score: bytes) -> OpenStream:
-    connection, process, scopes = member.decode().split(" ")
-    return OpenStream(uid, connection, process, float(score), scopes)

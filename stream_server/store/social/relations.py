@@ -30,13 +30,6 @@ from stream_server.store.redis.scripts import WriteReply
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import TimelineChange
 
-FOLLOWING_JSON = b'{"following":true,"requested":false}'
-REQUESTED_JSON = b'{"following":false,"requested":true}'
-NOT_FOLLOWING_JSON = b'{"following":false,"requested":false}'
-
-TIMELINE_MODE_BY_VERB = {"follow": "merge", "unfollow": "remove"}
-OUTCOME_BY_REFUSAL = {"NOT_FOUND": "not_found", "ONESELF": "oneself", "BLOCKED": "blocked", "TOO_MANY": "too_many"}
-
 
 class FollowOutcome(NamedTuple):
     """The result of following or unfollowing one user in a batch.
@@ -65,7 +58,9 @@ class Follows(Noun):
         """
         reply = await self._scripts.write("follow", idempotency_key, source, target, list_id)
         await self._syndication.apply_changes(*_timeline_changes("merge", source, target, list_id, reply))
-        return REQUESTED_JSON if reply.value.endswith(b" requested") else FOLLOWING_JSON
+        if reply.value.endswith(b" requested"):
+            return b'{"following":false,"requested":true}'
+        return b'{"following":true,"requested":false}'
 
     async def unfollow(self, source: str, target: str, idempotency_key: IdempotencyKey, list_id: str = "") -> bytes:
         """End a follow, or withdraw a follow request. Returns ``following`` and ``requested`` as JSON, both false.
@@ -75,7 +70,7 @@ class Follows(Noun):
         """
         reply = await self._scripts.write("unfollow", idempotency_key, source, target, list_id)
         await self._syndication.apply_changes(*_timeline_changes("remove", source, target, list_id, reply))
-        return NOT_FOLLOWING_JSON
+        return b'{"following":false,"requested":false}'
 
     async def change_many(
         self, source: str, follow: Sequence[str], unfollow: Sequence[str], idempotency_key: IdempotencyKey
@@ -98,11 +93,14 @@ class Follows(Noun):
         replies = await self._scripts.write_each(writes)
         if idempotency_key.is_clients and not any(isinstance(reply, WriteReply) and reply.is_kept for reply in replies):
             await self._redis.execute_write(("DEL", keys.key_for("request", idempotency_key.value)))
-        _raise_if_all_refused(replies)
+        if not any(isinstance(reply, WriteReply) for reply in replies):
+            for reply in replies:
+                if isinstance(reply, ResponseError) and (error := write_error_to_api_error(reply)).param != "id":
+                    raise error
         timeline_changes: list[TimelineChange] = []
         for (verb, uid), reply in zip(changes, replies, strict=True):
             if isinstance(reply, WriteReply):
-                timeline_changes += _timeline_changes(TIMELINE_MODE_BY_VERB[verb], source, uid, "", reply)
+                timeline_changes += _timeline_changes("merge" if verb == "follow" else "remove", source, uid, "", reply)
         await self._syndication.apply_changes(*timeline_changes)
         return [_make_outcome(verb, uid, reply) for (verb, uid), reply in zip(changes, replies, strict=True)]
 
@@ -154,21 +152,13 @@ def _timeline_changes(mode: str, source: str, target: str, list_id: str, reply: 
     ]
 
 
-def _raise_if_all_refused(replies: Sequence[WriteReply | ResponseError]) -> None:
-    """If Redis refused all changes of a batch, raise the first refusal (if any) that is not about a target user."""
-    if any(isinstance(reply, WriteReply) for reply in replies):
-        return
-    for reply in replies:
-        if isinstance(reply, ResponseError) and (error := write_error_to_api_error(reply)).param != "id":
-            raise error
-
-
 def _make_outcome(verb: str, uid: str, reply: WriteReply | ResponseError) -> FollowOutcome:
     if isinstance(reply, WriteReply):
         return FollowOutcome(uid, "requested" if reply.value.endswith(b" requested") else f"{verb}ed")
     if write_error_to_api_error(reply).param != "id":
         return FollowOutcome(uid, "unavailable")
-    return FollowOutcome(uid, OUTCOME_BY_REFUSAL[parse_refusal(reply)[0]])
+    by_refusal = {"NOT_FOUND": "not_found", "ONESELF": "oneself", "BLOCKED": "blocked", "TOO_MANY": "too_many"}
+    return FollowOutcome(uid, by_refusal[parse_refusal(reply)[0]])
 
 
 class Blocks(Noun):
@@ -216,13 +206,6 @@ class Mutes(Noun):
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom a user mutes, newest mute first. Each has ``since``, the mute's time."""
         return await self._page("mutes", uid, page_request, show_users(self._sight(uid)))
-
-
-MAX_INTERSECTED = 4096
-"""Most members of the smaller of two sets that Redis intersects as a whole, in a few milliseconds."""
-
-MAX_COMMON_EXAMINED = 16_384
-"""Most members of a large set that one page examines: 64 questions to Redis, which one 2 ms away answers in time."""
 
 
 class Relationship(NamedTuple):
@@ -303,7 +286,8 @@ class Relations(Noun):
         async def admit() -> None:
             nonlocal is_large
             await self._require_two(sight, uid, other)
-            is_large = min(await self._redis.execute(("ZCARD", key), ("ZCARD", second_key))) > MAX_INTERSECTED
+            # Redis intersects a set of at most 4,096 members with another in a few milliseconds.
+            is_large = min(await self._redis.execute(("ZCARD", key), ("ZCARD", second_key))) > 4096
             if not is_large:
                 command = ("ZINTER", 2, key, second_key, "WEIGHTS", 1, 0, "WITHSCORES")
                 both.extend(pairs_of((await self._redis.execute(command))[0]))
@@ -325,4 +309,5 @@ class Relations(Noun):
             return [shown.get(pair) for pair in members]
 
         name = f"common-{relation}:{uid}:{other}"
-        return await fill_page(page_request, name, read, show, admit=admit, max_examined=MAX_COMMON_EXAMINED)
+        # To examine 16,384 members takes 64 questions to Redis, which one 2 ms away answers in time.
+        return await fill_page(page_request, name, read, show, admit=admit, max_examined=16_384)

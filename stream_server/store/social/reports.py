@@ -10,13 +10,11 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses, users
 from stream_server.store.reads.sight import not_found
-from stream_server.store.reads.statuses import Originals, StatusRow, expand
+from stream_server.store.reads.statuses import expand
 from stream_server.store.reads.users import show_users, time_text
 from stream_server.store.redis.lanes import Command
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import FanOut
-
-_KEY_NAME_BY_STATE = {"open": "reports", "decided": "decided"}
 
 
 class ReportOutcome(StrEnum):
@@ -58,7 +56,7 @@ class Reports(Noun):
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             return await self._show_all([member for member, _ in members])
 
-        return await self._page(_KEY_NAME_BY_STATE[state], "", page_request, show)
+        return await self._page("reports" if state == "open" else "decided", "", page_request, show)
 
     async def decide(
         self, admin: str, report: str, outcome: ReportOutcome, remark: str, idempotency_key: IdempotencyKey
@@ -90,21 +88,24 @@ class Reports(Noun):
         people = await users.read_rows(self._sight(""), [row[1] for row in found], all_users=True)
         rows = await statuses.read_rows(self._redis, status_ids)
         originals = await statuses.read_originals(self._redis, rows)
-        return [
-            _report_json(report, row)[:-1]
-            + b',"decided_by":%b,"remark":%b,"reported":{"user":%b,"status":%b}}' % (
-                _quoted(row[8]), row[9] or b'""', user.public_json() if user else b"null",
-                _reported_status_json(status, originals) if user else b"null",  # a job deletes what such a user wrote
+        shown = []
+        for report, row, user, status in zip(ids, found, people, rows, strict=True):
+            status_json = b"null"
+            if user and status:  # a job deletes what a deleted user wrote
+                original = originals.get(status.origin)
+                original_json = original.short_json() if original else b"null"
+                status_json = expand(status.short_json(original_json if status.origin else None))
+            shown.append(
+                _report_json(report, row)[:-1]
+                + b',"decided_by":%b,"remark":%b,"reported":{"user":%b,"status":%b}}'
+                % (_quoted(row[8]), row[9] or b'""', user.public_json() if user else b"null", status_json)
             )
-            for report, row, user, status in zip(ids, found, people, rows, strict=True)
-        ]  # fmt: skip
-
-
-_FIELDS = ("uid", "user", "status", "reason", "note", "posted", "outcome", "decided", "decider", "remark")
+        return shown
 
 
 def _report_command(report: bytes) -> Command:
-    return ("HMGET", keys.key_for("report").encode() + report, *_FIELDS)
+    fields = ("uid", "user", "status", "reason", "note", "posted", "outcome", "decided", "decider", "remark")
+    return ("HMGET", keys.key_for("report").encode() + report, *fields)
 
 
 def _report_json(report: bytes, row: Sequence[bytes]) -> bytes:
@@ -120,14 +121,6 @@ def _report_json(report: bytes, row: Sequence[bytes]) -> bytes:
 def _quoted(text: bytes | None) -> bytes:
     """Return a text that needs no escapes as a JSON string. An empty text and None become null."""
     return b'"%b"' % text if text else b"null"
-
-
-def _reported_status_json(row: StatusRow | None, originals: Originals) -> bytes:
-    """Return a status as it is now, without regard to visibility; null if it is deleted."""
-    if row is None:
-        return b"null"
-    original = originals[row.origin] if row.origin else None
-    return expand(row.short_json((original.short_json() if original else b"null") if row.origin else None))
 
 
 class Suspensions(Noun):

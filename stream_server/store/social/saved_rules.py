@@ -1,6 +1,6 @@
 """The filter rules that a user saves for their streams. A change reaches the streams as an entry on the log."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -67,7 +67,7 @@ class StoredRules(Noun):
         rules = ("HVALS", keys.key_for("rules", uid))
         rows, newest = await self._redis.execute_at_once(rules, READ_NEWEST_ENTRY)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
-        return sorted(saved, key=_age_order), newest_position(newest)
+        return sorted(saved, key=lambda rule: int(rule.id)), newest_position(newest)
 
     async def get_all_at(self, uid: str, position: Position) -> tuple[list[entry.SavedRule], Position]:
         """Return the rules that a user had at a position of the log, oldest first, and this position.
@@ -82,7 +82,8 @@ class StoredRules(Noun):
         gone = [msgspec.json.decode(row, type=_RemovedRule) for row in later]
         known = max([position, *(parse_cursor(rule.removed.encode()) for rule in gone if not rule.id)])
         rules = [msgspec.json.decode(row, type=entry.SavedRule) for row in rows] + [rule for rule in gone if rule.id]
-        return sorted([rule for rule in rules if int(rule.id) <= known.status_number], key=_age_order), known
+        then = [rule for rule in rules if int(rule.id) <= known.status_number]
+        return sorted(then, key=lambda rule: int(rule.id)), known
 
     async def add(
         self,
@@ -97,16 +98,33 @@ class StoredRules(Noun):
 
         A rule that is already stored (a duplicate) stays as it is. With ``all_or_nothing``, one duplicate prevents the
         call from storing any rule. With ``dry_run``, the call stores no rule. Raises TooLarge ``too_many`` if the user
-        would have more than `MAX_RULES_PER_USER` rules or `MAX_RULE_BYTES_PER_USER` bytes of them.
+        would have more than `MAX_RULES_PER_USER` rules or `MAX_RULE_BYTES_PER_USER` bytes of them. Raises NotFound
+        for a repeated call if one of its rules is removed and the log no longer has the entry of the first call.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))
         reply = await self._scripts.write("saved_rules_add", idempotency_key, uid, *flags, *members)
-        if reply.is_repeat:
-            return await self._repeated_outcomes(uid, rules, position_of(reply))
-        words = reply.first_time_extra[0].decode().split()
-        not_created = {word[1:] for word in words if reply.value == b"unchanged" and word.startswith("+")}
-        return [_make_outcome(word, rule, not_created) for word, rule in zip(words, rules, strict=True)]
+        # A word is ``+<id>`` for a new rule and ``=<id>`` for a duplicate.
+        not_created = set[str]()
+        if not reply.is_repeat:
+            words = reply.first_time_extra[0].decode().split()
+            if reply.value == b"unchanged":
+                not_created = {word[1:] for word in words if word.startswith("+")}
+        elif (logged := await read_wire_member(self._redis, position_of(reply), "outcomes")) is not None:
+            words = msgspec.json.decode(logged, type=str).split()
+        else:  # the entry was trimmed: the rules that are saved now count as new
+            saved, _ = await self.get_all(uid)
+            ids = {(rule.rule, rule.tag): rule.id for rule in saved}
+            if not ids.keys() >= set(rules):
+                raise NotFound("a rule of this request is removed", param="rules")
+            words = [f"+{ids[rule]}" for rule in rules]
+        outcomes = []
+        for word, (text, tag) in zip(words, rules, strict=True):
+            rule_id, stored = word[1:], None
+            if rule_id not in not_created:
+                stored = StoredRule(rule_id, text, tag, created=format_iso_time(created_ms(int(rule_id))))
+            outcomes.append(AddRuleOutcome(stored, word.startswith("=")))
+        return outcomes
 
     async def remove(
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
@@ -122,33 +140,3 @@ class StoredRules(Noun):
         """Remove one saved rule. Raises NotFound if the user has no rule with this id."""
         if not await self.remove(uid, [rule_id], idempotency_key):
             raise NotFound("unknown rule", param="id")
-
-    async def _repeated_outcomes(
-        self, uid: str, rules: Sequence[tuple[str, str]], position: Position
-    ) -> list[AddRuleOutcome]:
-        """Return the outcomes of a repeated :meth:`add`, whose first call made the log entry at ``position``.
-
-        If the entry was trimmed, the rules count as new that are saved now. Raises NotFound if one of them is not.
-        """
-        words = await read_wire_member(self._redis, position, "outcomes")
-        if words is not None:
-            found = msgspec.json.decode(words, type=str).split()
-        else:
-            saved, _ = await self.get_all(uid)
-            ids = {(rule.rule, rule.tag): rule.id for rule in saved}
-            if not ids.keys() >= set(rules):
-                raise NotFound("a rule of this request is removed", param="rules")
-            found = [f"+{ids[rule]}" for rule in rules]
-        return [_make_outcome(word, rule, ()) for word, rule in zip(found, rules, strict=True)]
-
-
-def _age_order(rule: entry.SavedRule) -> int:
-    return int(rule.id)
-
-
-def _make_outcome(word: str, rule: tuple[str, str], not_created: Collection[str]) -> AddRuleOutcome:
-    # A word is ``+<id>`` for a new rule and ``=<id>`` for a duplicate.
-    is_duplicate, rule_id = word.startswith("="), word[1:]
-    if rule_id in not_created:
-        return AddRuleOutcome(None, is_duplicate)
-    return AddRuleOutcome(StoredRule(rule_id, *rule, created=format_iso_time(created_ms(int(rule_id)))), is_duplicate)

@@ -7,10 +7,8 @@ maker chose. Only a process with access to Redis makes codes.
 
 import math
 import secrets
-from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +22,8 @@ from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
 
+_USER_READ = KeyRead(b"HMGET", keys.key_for("user").encode(), b"id", b"suspended", b"valid_from", b"scopes")
+_REVOKED_READ = KeyRead(b"EXISTS", keys.key_for("revoked").encode())
 _NOTHING_GRANTED = frozenset[str]()  # one for all users, because it takes 200 bytes
 
 TOKENS_PER_CHECK = 100
@@ -121,8 +121,24 @@ class Sessions(Noun):
         found: list[TokenValidity] = []
         for start in range(0, len(tokens), TOKENS_PER_CHECK):
             some = tokens[start : start + TOKENS_PER_CHECK]
-            replies = iter(await self._redis.execute(*chain.from_iterable(map(_status_commands, some))))
-            found += [_token_validity(token, replies) for token in some]
+            commands = list[Command]()
+            for token in some:
+                commands.append(_USER_READ.command(token.uid.encode()))
+                if token.session:
+                    sessions = keys.key_for("sessions", token.uid)
+                    commands += ("PTTL", sessions), ("HEXISTS", sessions, token.session)  # it may expire in between
+                else:
+                    commands.append(_REVOKED_READ.command(f"{token.uid}:{token.jti}".encode()))
+            replies = iter(await self._redis.execute(*commands))
+            for token in some:
+                user_id, suspended, valid_from, scopes = next(replies)
+                ttl_ms = next(replies) if token.session else -1
+                is_known = bool(next(replies))  # as a session, or as a revoked token
+                is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
+                is_revoked = is_too_old or is_known != bool(token.session)
+                granted = frozenset(scopes.decode().split()) if scopes else _NOTHING_GRANTED
+                lasts_seconds = ttl_ms / 1000 if ttl_ms >= 0 else math.inf
+                found.append(TokenValidity(user_id is not None, is_revoked, suspended == b"1", granted, lasts_seconds))
         return found
 
     async def is_gone(self, uid: str) -> bool:
@@ -175,8 +191,12 @@ class Sessions(Noun):
     async def list_sessions(self, uid: str, now_ms: int) -> list[Session]:
         """Return the sessions of a user, the one that was used last first."""
         (rows,) = await self._redis.execute(("HGETALL", keys.key_for("sessions", uid)))
-        found = [_parse_session(session_id, row) for session_id, row in zip(rows[::2], rows[1::2], strict=True)]
-        current = [session for session in found if session.expires_ms > now_ms]
+        current = list[Session]()
+        for session_id, row in zip(rows[::2], rows[1::2], strict=True):
+            created, used, expires, _, _, rest = row.split(b" ", 5)
+            if int(expires) > now_ms:
+                agent = msgspec.json.decode(rest[rest.index(b'"') :], type=str)
+                current.append(Session(session_id.decode(), int(created), int(used), int(expires), agent))
         return sorted(current, key=lambda session: session.used_ms)[::-1]  # of one millisecond the newer one first
 
     async def end(self, uid: str, session_id: str, idempotency_key: IdempotencyKey) -> bool:
@@ -196,37 +216,6 @@ class Sessions(Noun):
         Raises Forbidden ``wrong_password`` if the password is no longer the one with ``old_hash``.
         """
         await self._scripts.write("password_change", idempotency_key, uid, old_hash, new_hash, kept_session)
-
-
-_USER_READ = KeyRead(b"HMGET", keys.key_for("user").encode(), b"id", b"suspended", b"valid_from", b"scopes")
-_REVOKED_READ = KeyRead(b"EXISTS", keys.key_for("revoked").encode())
-
-
-def _status_commands(token: TokenId) -> Sequence[Command]:
-    """Return the commands that read the validity of a token: two, and three if the token belongs to a session."""
-    user = _USER_READ.command(token.uid.encode())
-    if token.session:
-        sessions = keys.key_for("sessions", token.uid)
-        return user, ("PTTL", sessions), ("HEXISTS", sessions, token.session)  # it may expire between the two
-    return user, _REVOKED_READ.command(f"{token.uid}:{token.jti}".encode())
-
-
-def _token_validity(token: TokenId, replies: Iterator[Any]) -> TokenValidity:
-    """Return the validity of a token. Takes the replies to its commands (`_status_commands`) from ``replies``."""
-    user_id, suspended, valid_from, scopes = next(replies)
-    ttl_ms = next(replies) if token.session else -1
-    found = next(replies)
-    is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
-    is_revoked = is_too_old or bool(found) != bool(token.session)
-    granted = frozenset(scopes.decode().split()) if scopes else _NOTHING_GRANTED
-    forgotten_in_seconds = ttl_ms / 1000 if ttl_ms >= 0 else math.inf
-    return TokenValidity(user_id is not None, is_revoked, suspended == b"1", granted, forgotten_in_seconds)
-
-
-def _parse_session(session_id: bytes, row: bytes) -> Session:
-    created, used, expires, _, _, rest = row.split(b" ", 5)
-    agent = msgspec.json.decode(rest[rest.index(b'"') :], type=str)
-    return Session(session_id.decode(), int(created), int(used), int(expires), agent)
 
 
 class Tickets(Noun):
@@ -250,7 +239,6 @@ class Tickets(Noun):
         return None if claims is None else bytes(claims)
 
 
-CODE_BYTES = 32
 CODE_TTL_SECONDS = 900
 """A code that nobody used is worthless after a quarter of an hour."""
 
@@ -270,7 +258,7 @@ class SignIns(Noun):
 
         Raises OutcomeUnknown if Redis's reply was lost. If Redis stored the code nevertheless, it expires unused.
         """
-        code = secrets.token_urlsafe(CODE_BYTES)
+        code = secrets.token_urlsafe(32)
         value = msgspec.json.encode((sign_in.uid, sorted(sign_in.scopes)))
         await self._redis.execute_write(("SET", _key(code), value, "EX", CODE_TTL_SECONDS))
         return code

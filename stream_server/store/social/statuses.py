@@ -30,9 +30,6 @@ from stream_server.wire.objects import Location, Media, Place
 MAX_TAG_TIMELINES = 30
 """Most tags in whose timelines a status stands. A text of 280 characters has room for 93, each with a key."""
 
-_BETWEEN = b"\0"
-"""Stands between statuses that are expanded together. JSON does not contain it."""
-
 
 class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A status before it has an id. The caller has checked its values.
@@ -55,14 +52,6 @@ class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     media: Sequence[Media] = ()
     meta: Mapping[str, object] | None = None
     group: str | None = None
-
-    def location_members(self) -> bytes:
-        """Return the JSON members ``location`` and ``place``. Each is null if the author gave none."""
-        return b'"location":%b,"place":%b' % (encode_json(self.location), encode_json(self.place))
-
-    def attachment_members(self) -> bytes:
-        """Return the JSON members ``media`` (the attachments) and ``meta`` (the author's own data)."""
-        return b'"media":%b,"meta":%b' % (encode_json(self.media), encode_json(self.meta))
 
 
 class Statuses(Noun):
@@ -107,7 +96,7 @@ class Statuses(Noun):
         """Return the statuses with these ids as JSON, in this order, without hidden ones."""
         shown = await statuses.show(self._sight(viewer), [each.encode() for each in ids], Visibility.ON_REQUEST)
         found = [json for json in shown if json is not None]
-        return statuses.expand(_BETWEEN.join(found)).split(_BETWEEN) if found else []
+        return statuses.expand(b"\0".join(found)).split(b"\0") if found else []  # JSON does not contain b"\0"
 
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""
@@ -126,11 +115,16 @@ def post_call(
     """
     entities, second = extract_entities(draft.message), int(time.time())
     tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
+    location = attachments = b""
+    if draft.location or draft.place:
+        location = b'"location":%b,"place":%b' % (encode_json(draft.location), encode_json(draft.place))
+    if draft.media or draft.meta is not None:
+        attachments = b'"media":%b,"meta":%b' % (encode_json(draft.media), encode_json(draft.meta))
     text: list[ScriptArgument] = [
         encode_json(draft.message),
         draft.lang or detect_language(draft.message, entities),
-        draft.location_members() if draft.location or draft.place else b"",
-        draft.attachment_members() if draft.media or draft.meta is not None else b"",
+        location,
+        attachments,
         "".join([f"{tag} " for tag in tags]),
     ]
     if not (draft.in_reply_to or draft.origin or draft.group or entities.mentions or foreign_id):

@@ -1,6 +1,6 @@
 """Talks: direct messages among a fixed set of users. Only these users can read a talk."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ MAX_UNREAD, MESSAGES_SEARCHED, MAX_UNANSWERED = 100, 64, 3
 and those that are shown before the viewer has accepted the talk. ``lua/talk.lua`` has the last limit, too."""
 
 _AUTHOR_READ = KeyRead(b"HGET", keys.key_for("message").encode(), b"uid")
-_NEW_TALK_MEMBERS = ("id", "people", "name", "created")
 
 
 class Talks(Noun):
@@ -48,7 +47,7 @@ class Talks(Noun):
         reply = await self._scripts.write("talk_open", idempotency_key, uid, encode_json(talk_name), *others)
         if reply.is_repeat:  # then as now but for its messages, which it had none of
             talk = msgspec.json.decode(await self.get(uid, reply.value.decode()))
-            return encode_json({name: talk[name] for name in _NEW_TALK_MEMBERS} | {"unread": 0}), True
+            return encode_json({each: talk[each] for each in ("id", "people", "name", "created")} | {"unread": 0}), True
         return await self.get(uid, reply.first_time_extra[0].decode()), reply.value != b"unchanged"
 
     async def get(self, viewer: str, talk: str) -> bytes:
@@ -184,12 +183,15 @@ class Talks(Noun):
             return []
         found = await self._redis.execute(*ranges)
         await sight.learn({uid for talk in talks for uid in talk.people})
-        authors = await self._read_authors(
+        doubtful = dict.fromkeys(
             message
             for at, talk in enumerate(talks)
             if not all(map(sight.of_message, talk.people))  # rarely; else the viewer sees all messages
             for message in chain(found[2 * at], found[2 * at + 1])
         )
+        # A page of talks may ask for many thousands of authors, so it reads no text of theirs.
+        replies = await self._redis.execute(*map(_AUTHOR_READ.command, doubtful)) if doubtful else ()
+        authors = dict(zip(doubtful, replies, strict=True))
 
         def is_seen(message: bytes) -> bool:
             author = authors.get(message, b"")
@@ -203,11 +205,6 @@ class Talks(Noun):
             talk.json(texts[message] if message else None, sum(map(is_seen, unread)))
             for talk, message, unread in zip(talks, last, found[1::2], strict=True)
         ]
-
-    async def _read_authors(self, messages: Iterable[bytes]) -> dict[bytes, bytes]:
-        """Return the authors of messages. A page of talks may ask for many thousands, so it reads no text of theirs."""
-        ids = [*dict.fromkeys(messages)]
-        return dict(zip(ids, await self._redis.execute(*map(_AUTHOR_READ.command, ids)) if ids else (), strict=True))
 
 
 class _Talk(NamedTuple):

@@ -33,12 +33,11 @@ MAX_STEP_RELATIONS = 750
 PAGE_MEMBERS = 250
 """Number of members in one page of a large relation. It holds Redis for about half a millisecond."""
 
-MAX_LARGE_READS = 2
-"""Most large graphs that a process reads at the same time."""
-
-_PREFIXES = [keys.key_for(name).encode() for name in RELATIONS]
-_SIZE_READS = [KeyRead(b"ZCARD", prefix) for prefix in _PREFIXES]
-_SET_READS = [KeyRead(b"ZRANGE", prefix, b"0", b"%d" % MAX_STEP_RELATIONS, b"WITHSCORES") for prefix in _PREFIXES]
+_SIZE_READS = [KeyRead(b"ZCARD", keys.key_for(name).encode()) for name in RELATIONS]
+_SET_READS = [
+    KeyRead(b"ZRANGE", keys.key_for(name).encode(), b"0", b"%d" % MAX_STEP_RELATIONS, b"WITHSCORES")
+    for name in RELATIONS
+]
 
 
 class UserGraph(NamedTuple):
@@ -79,7 +78,8 @@ class UserGraphs(Noun):
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
         self._graphs = BatchedReads(self._read_graphs)
-        self._large_queue = FairQueue(MAX_LARGE_READS, "too many streams are being opened; try again")
+        # A process reads two large graphs at the same time.
+        self._large_queue = FairQueue(2, "too many streams are being opened; try again")
         self._large_reads: set[asyncio.Task[UserGraph]] = set()
 
     def get_graph(self, uid: str) -> "asyncio.Future[UserGraph]":
@@ -98,7 +98,7 @@ class UserGraphs(Noun):
         for failed in (newest, later):
             if isinstance(failed, ApiError):
                 raise failed
-        positions = newest_position(newest), newest_position(later)
+        applied_from, counted_at = newest_position(newest), newest_position(later)
         # An error counts as a large graph, whose read fails for its user only.
         counts = [inf if isinstance(count, ApiError) else count for count in replies]
         sizes = [sum(counts[at :: len(uids)]) for at in range(len(uids))]
@@ -106,39 +106,30 @@ class UserGraphs(Noun):
         while len(found) < len(uids):
             begin, room = len(found), float(MAX_STEP_RELATIONS)
             if sizes[begin] > room:
-                found.append(self._start_large_read(uids[begin], positions[0]))
+                large_read = asyncio.get_running_loop().create_task(self._read_large_graph(uids[begin], applied_from))
+                self._large_reads.add(large_read)
+                large_read.add_done_callback(self._large_reads.discard)
+                found.append(large_read)
                 continue
-            end = begin
+            end = begin  # of the users whose relations are so few that one pipeline reads them together
             while end < len(uids) and sizes[end] <= room:
                 room -= sizes[end]
                 end += 1
-            found += await self._read_step(uids[begin:end], sizes[begin:end], *positions)
+            # Users without a relation are not read again: the log tells which relations they got since.
+            related = [names[at] for at in range(begin, end) if sizes[at]]
+            parts: Iterator[dict[str, int]] = iter(())
+            head = counted_at
+            if related:
+                reads = [read.command(name) for name in related for read in _SET_READS]
+                *sets, newest = await self._redis.execute(*reads, READ_NEWEST_ENTRY)
+                parts, head = map(_times_by_id, sets), newest_position(newest)
+            for size in sizes[begin:end]:
+                relations = [next(parts) if size else {} for _ in RELATIONS]
+                found.append(_make_graph(relations, applied_from, head))
         return found
-
-    async def _read_step(
-        self, uids: Sequence[str], sizes: Sequence[float], applied_from: Position, head: Position
-    ) -> list[UserGraph]:
-        """Return the graph of each user. ``sizes`` are the numbers of their relations.
-
-        They were counted while the head of the log went from ``applied_from`` to ``head``. Users without a relation are
-        not read again: the log tells which relations they got since.
-        """
-        known = [uid.encode() for uid, size in zip(uids, sizes, strict=True) if size]
-        commands = [read.command(name) for name in known for read in _SET_READS]
-        parts: Iterator[dict[str, int]] = iter(())
-        if commands:
-            *replies, newest = await self._redis.execute(*commands, READ_NEWEST_ENTRY)
-            parts, head = map(_times_by_id, replies), newest_position(newest)
-        return [_make_graph([next(parts) if size else {} for _ in RELATIONS], applied_from, head) for size in sizes]
 
     async def _read_head(self) -> Position:
         return newest_position((await self._redis.execute(READ_NEWEST_ENTRY))[0])
-
-    def _start_large_read(self, uid: str, head: Position) -> "asyncio.Task[UserGraph]":
-        read = asyncio.get_running_loop().create_task(self._read_large_graph(uid, head))
-        self._large_reads.add(read)
-        read.add_done_callback(self._large_reads.discard)
-        return read
 
     async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
         """Read a graph in pages. The log's head was ``applied_from`` before that."""

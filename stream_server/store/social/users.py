@@ -74,8 +74,13 @@ class Users(Noun):
         """
         created: list[CreatedUser] = []
         for start in range(0, len(users), USERS_PER_CALL):
-            key = idempotency_key.for_part(start)
-            created += await self._create_chunk(users[start : start + USERS_PER_CALL], key, admin)
+            some = users[start : start + USERS_PER_CALL]
+            fields: list[str | bytes] = []
+            for login, name in some:
+                fields += (login, login.lower(), ProfileCard(name).json_members())
+            reply = await self._scripts.write("users_create", idempotency_key.for_part(start), admin, *fields)
+            outcomes = reply.value.decode().split(" ")
+            created += [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, some, strict=True)]
         return created
 
     async def get(self, viewer: str, uid: str) -> bytes:
@@ -179,16 +184,6 @@ class Users(Noun):
         by_login = zip(lowered, next(replies) if lowered else (), strict=True)
         by_foreign_id = zip(foreign_ids, next(replies) if foreign_ids else (), strict=True)
         return _known(by_login), _known(by_foreign_id)
-
-    async def _create_chunk(
-        self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey, admin: str
-    ) -> list[CreatedUser]:
-        fields: list[str | bytes] = []
-        for login, name in users:
-            fields += (login, login.lower(), ProfileCard(name).json_members())
-        reply = await self._scripts.write("users_create", idempotency_key, admin, *fields)
-        outcomes = reply.value.decode().split(" ")
-        return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
 
 
 def _known(ids: Iterable[tuple[str, bytes | None]]) -> dict[str, str]:

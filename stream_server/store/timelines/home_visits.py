@@ -30,9 +30,6 @@ It is short, because a failover of Redis may lose that a timeline was woken. For
 visits need not be recorded.
 """
 
-LEARN_SECONDS = 3 * REMEMBERED_SECONDS
-"""Time in seconds after the first round, in which all processes learn that visits must be recorded."""
-
 MAX_REMEMBERED = 100_000
 """Users whom a process remembers. They take about 20 MB."""
 
@@ -71,7 +68,7 @@ class HomeVisits:
         Raises `Unavailable` if it is not complete before the time of the request is over. Job workers complete it then.
         """
         await self.check_needed()
-        if not self._needed or self._remembers(uid):
+        if not self._needed or self.clock() - self._seen.get(uid, -math.inf) < REMEMBERED_SECONDS:
             return
         deadline = self.clock() + self._redis.remaining_seconds
         while True:
@@ -79,23 +76,13 @@ class HomeVisits:
             if not fences:
                 break
             if fences[0]:
-                await self._refill(ClaimedJob(f"refill-home-{uid}", fences[0].decode()))
+                job, outcome = ClaimedJob(f"refill-home-{uid}", fences[0].decode()), PassOutcome.MORE
+                while not outcome.is_final:
+                    outcome = await self._runner.run_pass(job)
             elif self.clock() + POLL_SECONDS >= deadline:
                 raise Unavailable("the home timeline is being made again", retry_after=1)
             else:
                 await asyncio.sleep(POLL_SECONDS)
-        self._remember(uid)
-
-    async def _refill(self, job: ClaimedJob) -> None:
-        outcome = PassOutcome.MORE
-        while not outcome.is_final:
-            outcome = await self._runner.run_pass(job)
-
-    def _remembers(self, uid: str) -> bool:
-        seen = self._seen.get(uid)
-        return seen is not None and self.clock() - seen < REMEMBERED_SECONDS
-
-    def _remember(self, uid: str) -> None:
         self._seen[uid] = self.clock()
         self._seen.move_to_end(uid)
         if len(self._seen) > MAX_REMEMBERED:
@@ -144,7 +131,9 @@ class IdleHomes:
 
         A visit is recorded up to `SLACK_SECONDS` late, so this time is added to ``idle_seconds``.
         """
-        limits = round((idle_seconds + SLACK_SECONDS) * 1000), round(LEARN_SECONDS * 1000)
+        # So long after the first round, all processes know that visits must be recorded.
+        learn_ms = round(3 * REMEMBERED_SECONDS * 1000)
+        limits = round((idle_seconds + SLACK_SECONDS) * 1000), learn_ms
         pages = [tuple(uids[at : at + USERS_PER_CALL]) for at in range(0, len(uids), USERS_PER_CALL)]
         fallen = await self._scripts.call_each("homes_sleep", keys.META, [(*limits, *page) for page in pages])
         return sum(fallen)

@@ -134,7 +134,11 @@ class Syndication:
     def _first_pass(self, mode: str, status: FanOut) -> tuple[ClaimedJob, JobPass]:
         """Return the job of a status, and its first pass with the readers that the write has returned."""
         is_full = len(status.followers) + len(status.lists) >= self._size_limits.fanout_batch_size
-        people, lists = (_make_pairs(readers, with_scores=is_full) for readers in (status.followers, status.lists))
+        # A script sends scores only with a full page, because they say where the next page begins.
+        people, lists = (
+            member_score_pairs(readers) if is_full else [(reader, b"") for reader in readers]
+            for readers in (status.followers, status.lists)
+        )
         job_pass = JobPass(mode, "", "", status.status_id, status.uid, "", people, [], lists, asleep=status.asleep)
         return ClaimedJob(f"status-{status.status_id}", status.fence.decode()), job_pass
 
@@ -146,11 +150,3 @@ class Syndication:
             level = logging.DEBUG if self._runner.is_known_outage(error) else logging.WARNING
             name = type(error).__name__
             logger.log(level, "updating timelines failed; a job worker will retry (%s: %s)", name, error)
-
-
-def _make_pairs(readers: Sequence[bytes], *, with_scores: bool) -> list[tuple[bytes, bytes]]:
-    """Return a pair (reader, score) for each reader. Without scores in ``readers`` the score is empty.
-
-    A script sends scores only with a full page, because they say where the next page begins.
-    """
-    return member_score_pairs(readers) if with_scores else [(reader, b"") for reader in readers]

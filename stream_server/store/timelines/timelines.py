@@ -18,6 +18,7 @@ what users do, not by waiting. Therefore a page cursor stays valid.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from math import log2
 from typing import Literal, NamedTuple
 
@@ -45,9 +46,6 @@ from stream_server.store.reads.sight import Gate, Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.timelines.home_visits import HomeVisits
-
-LIKES_COUNTED = 100
-"""Newest likes of the viewer that show whom the viewer likes."""
 
 HALF_LIFE_MS = 12 * 3_600_000
 """Age in milliseconds at which a status has lost half of its importance."""
@@ -77,13 +75,9 @@ class RankingInputs(NamedTuple):
 
 def rank(inputs: RankingInputs) -> int:
     """Return the rank of a status: a whole number, higher for a more important status. It does not change with time."""
-    return round(RANK_STEPS_PER_DOUBLING * (log2(_weight_without_age(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
-
-
-def _weight_without_age(inputs: RankingInputs) -> float:
     interest = 1 + log2(1 + inputs.likes + 2 * inputs.comments + 3 * inputs.reposts)
     closeness = 1.0 if inputs.is_own else 1 + log2(1 + inputs.likes_given) + inputs.is_mutual
-    return interest * closeness
+    return round(RANK_STEPS_PER_DOUBLING * (log2(interest * closeness) + inputs.posted_ms / HALF_LIFE_MS))
 
 
 class Timelines:
@@ -115,10 +109,7 @@ class Timelines:
     async def read_list(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
         """Return the timeline of a list (of users): the statuses by its members."""
         sight = Sight(self._core, viewer)
-
-        async def admit() -> None:
-            await circles.require(sight, "list", list_id)
-
+        admit = partial(circles.require, sight, "list", list_id)
         return await self._read_derived_timeline(sight, keys.list_timeline(list_id), page_request, admit)
 
     async def read_home_by_importance(self, viewer: str, page_request: PageRequest) -> Page:
@@ -152,15 +143,15 @@ class Timelines:
     async def read_group(self, viewer: str, group_id: str, page_request: PageRequest) -> Page:
         """Return the statuses that were posted in a group of users."""
         sight = Sight(self._core, viewer)
-
-        async def admit() -> None:
-            await circles.require(sight, "group", group_id)
-
+        admit = partial(circles.require, sight, "group", group_id)
         return await self._read_ids(sight, keys.key_for("grouped", group_id), page_request, admit=admit)
 
     async def read_tag(self, viewer: str, tag: str, page_request: PageRequest) -> Page:
         """Return the statuses with a hashtag, given with or without ``#``. Raises BadRequest for an invalid hashtag."""
-        return await self._read_ids(Sight(self._core, viewer), keys.key_for("tag", fold_tag(tag)), page_request)
+        text = tag.removeprefix("#").removeprefix("\uff03")
+        if [found.text for found in extract_entities("#" + text).hashtags] != [text]:
+            raise BadRequest("a hashtag: letters, digits and _, not digits alone", param="tag")
+        return await self._read_ids(Sight(self._core, viewer), keys.key_for("tag", fold(text)), page_request)
 
     async def read_mentions(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the statuses that mention the viewer."""
@@ -224,10 +215,7 @@ class Timelines:
 
     async def _read_of_status(self, row: str, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         sight = Sight(self._core, viewer)
-
-        async def admit() -> None:
-            await statuses.require(sight, status_id)
-
+        admit = partial(statuses.require, sight, status_id)
         return await self._read_ids(sight, keys.key_for(row, status_id), page_request, admit=admit)
 
     async def _read_ids(
@@ -271,14 +259,23 @@ class Timelines:
 
         Each is a `ListPosition` (rank and id) and its JSON.
         """
-        if not ids:
-            return []
         rows = await statuses.read_rows(self._core, ids)
         originals = await statuses.read_originals(self._core, rows)
         await statuses.learn(sight, rows, originals)
         shown = [statuses.shown_json(sight, row, originals, Visibility.VISIBLE) for row in rows]
         seen = [(each, row, json) for each, row, json in zip(ids, rows, shown, strict=True) if row and json]
-        mutual, given = await self._read_closeness(sight.viewer, [*{row.author for _, row, _ in seen}])
+        if not seen:
+            return []
+        authors = [*{row.author for _, row, _ in seen}]
+        following, followers, liked = (
+            keys.key_for(name).encode() + sight.viewer for name in ("following", "followers", "liked")
+        )
+        follows, followed, likes = await self._core.execute(
+            ("ZMSCORE", following, *authors), ("ZMSCORE", followers, *authors), ("ZRANGE", liked, 0, 99, "REV")
+        )
+        mutual = {a for a, one, other in zip(authors, follows, followed, strict=True) if one and other}
+        status = keys.key_for("status").encode()
+        given = Counter(await self._core.execute(*(("HGET", status + each, "uid") for each in likes)) if likes else ())
         ranked = []
         for status_id, row, json in seen:
             counted = row
@@ -291,23 +288,6 @@ class Timelines:
             ranked.append((ListPosition(rank(inputs), status_id.decode()), json))
         return sorted(ranked, key=lambda each: _ranking_key(each[0]), reverse=True)
 
-    async def _read_closeness(self, viewer: bytes, authors: Sequence[bytes]) -> tuple[set[bytes], Counter[bytes]]:
-        """Return the authors whom the viewer follows and who follow the viewer, and likes of the viewer by author."""
-        if not authors:
-            return set(), Counter()
-        following, followers, liked = (keys.key_for(name).encode() + viewer for name in _CLOSENESS_KEYS)
-        follows, followed, likes = await self._core.execute(
-            ("ZMSCORE", following, *authors), ("ZMSCORE", followers, *authors),
-            ("ZRANGE", liked, 0, LIKES_COUNTED - 1, "REV"),
-        )  # fmt: skip
-        status = keys.key_for("status").encode()
-        given = await self._core.execute(*(("HGET", status + each, "uid") for each in likes)) if likes else []
-        mutual = {a for a, one, other in zip(authors, follows, followed, strict=True) if one and other}
-        return mutual, Counter(author for author in given if author)
-
-
-_CLOSENESS_KEYS = ("following", "followers", "liked")
-
 
 def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, Show]:
     """Return `show` and `judge` for `fill_page`: the first returns statuses as JSON, the second only their ids.
@@ -318,14 +298,6 @@ def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, 
         lambda members: statuses.show(sight, [member for member, _ in members], least),
         lambda members: statuses.judge(sight, [member for member, _ in members], least),
     )
-
-
-def fold_tag(tag: str) -> str:
-    """Return a hashtag without ``#``, normalized as in Redis keys. Raises BadRequest if the text is not a hashtag."""
-    text = tag.removeprefix("#").removeprefix("\uff03")
-    if [found.text for found in extract_entities("#" + text).hashtags] != [text]:
-        raise BadRequest("a hashtag: letters, digits and _, not digits alone", param="tag")
-    return fold(text)
 
 
 def _ranking_key(position: ListPosition) -> tuple[int, int]:

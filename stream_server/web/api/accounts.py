@@ -12,7 +12,7 @@ from stream_server.web.api.sessions import check_own_password
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import Body
 from stream_server.web.http.validation import read_body_as
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 
 
 class AccountDeletion(Body):
@@ -21,7 +21,7 @@ class AccountDeletion(Body):
     password: Annotated[str, Meta(max_length=256, description="left out without a password")] | None = None
 
 
-async def delete_own(request: web.Request) -> web.Response:
+async def delete_own(request: Request) -> web.Response:
     """``DELETE /v1/users/me``: delete the caller's account and all that it wrote; this cannot be undone.
 
     An account with a password needs it, also if the token was issued elsewhere. Afterwards all tokens of the account

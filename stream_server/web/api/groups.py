@@ -26,7 +26,7 @@ from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key
 from stream_server.web.limits.rate_limits import TALKS, WRITE_LIMITS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, GroupKind, List, Notification, Talk, TalkMessage
 
 
@@ -73,26 +73,19 @@ class GroupPage(paging.PageAnswer):
     groups: list[Group]
 
 
-async def add_member(request: web.Request) -> web.Response:
+async def add_member(request: Request) -> web.Response:
     """``PUT /v1/groups/{id}/members/{uid}``: join (uid ``me``), or add a user to the caller's private group.
 
     A user who does not follow the caller is only invited (202), and then joins with ``me``.
     """
-    group_id, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
-    add_member = request.app[STORE].groups.add_member
-    group, is_invited = await add_member(request[CLAIMS].sub, group_id, member, key)
+    caller, group_id = request[CLAIMS].sub, query.read_path_id(request)
+    member = caller if request.match_info["uid"] == "me" else query.read_path_id(request, "uid")
+    key = read_idempotency_key(request)
+    group, is_invited = await request.app[STORE].groups.add_member(caller, group_id, member, key)
     return json_response(group, status=202 if is_invited else 200)
 
 
-def _member_id(request: web.Request) -> str:
-    """Return the member's user id from the path, in which ``me`` stands for the caller."""
-    return request[CLAIMS].sub if request.match_info["uid"] == "me" else query.read_path_id(request, "uid")
-
-
-MAX_OTHERS = 49
 MAX_MESSAGE_CHARS = 2000
-_UNREAD_MESSAGES = "messages after the read mark; counting stops at 100"
-UnreadMessageCount = Annotated[int, Meta(ge=0, le=100, description=_UNREAD_MESSAGES)]
 
 
 class NewTalk(Body):
@@ -102,7 +95,7 @@ class NewTalk(Body):
     more users, counting the caller, makes a new talk.
     """
 
-    people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, without the caller")]
+    people: Annotated[list[Id], Meta(min_length=1, max_length=49, description="the others, without the caller")]
     name: Annotated[DisplayName, Meta(description="only for a talk of more than two users")] | None = None
 
 
@@ -138,11 +131,12 @@ class TalkReadState(msgspec.Struct):
     """The id of the newest message that the caller has read, and the number of unread messages."""
 
     read: Id
-    unread: UnreadMessageCount
+    unread: Annotated[int, Meta(ge=0, le=100, description="messages after the read mark; counting stops at 100")]
 
 
-_UNREAD = "notifications above the read mark; beyond 100, hidden ones count too"
-UnreadNumber = Annotated[NonNegativeInt, Meta(description=_UNREAD)]
+UnreadNumber = Annotated[
+    NonNegativeInt, Meta(description="notifications above the read mark; beyond 100, hidden ones count too")
+]
 
 
 class ReadMark(Body):
@@ -164,7 +158,7 @@ class NotificationPage(paging.PageAnswer):
     unread: UnreadNumber
 
 
-async def list_notifications(request: web.Request) -> web.Response:
+async def list_notifications(request: Request) -> web.Response:
     """``GET /v1/notifications``: list the caller's notifications, newest first, and count the unread ones."""
     list_page = request.app[STORE].notifications.list_with_unread_count
     page, unread = await list_page(request[CLAIMS].sub, paging.read_page_request(request))

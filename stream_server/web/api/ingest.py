@@ -20,31 +20,20 @@ from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import X_REQUEST_ID
 from stream_server.web.limits.rate_limits import WRITES
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
+from stream_server.web.streaming.framing import NDJSON
 from stream_server.web.streaming.response_head import STREAM_HEADERS
 
-NDJSON = "application/x-ndjson"
-LINE_MEDIA_TYPES = frozenset({NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines"})
-
 _encoder = msgspec.json.Encoder()
-
-BATCH_LINES = 100
-"""Most lines of one round trip. Redis needs 10 to 30 ms for them, between which it serves others."""
-
-BATCH_BYTES = 64 * 1024
-"""Size in bytes after which a batch takes no further line. The event loop is held while a batch is parsed."""
 
 CHECK_SECONDS = 0.5
 """Seconds between two looks at the token and at the shutdown, while no line arrives."""
 
-MAX_BATCHES_BEHIND = 2
-"""Most batches that are answered while their timelines are still written. With one, Redis would stand still until the
-server has heard of the timelines and has sent the next batch."""
 
-
-async def ingest(request: web.Request) -> web.StreamResponse:
+async def ingest(request: Request) -> web.StreamResponse:
     """``POST /v1/ingest``: write the lines of another site, and answer each with a line."""
-    if read_content_type(request).media_type not in LINE_MEDIA_TYPES:
+    known = {NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines"}
+    if read_content_type(request).media_type not in known:
         raise UnsupportedMediaType(f"send {NDJSON}: one JSON object a line", param="Content-Type")
     refuse_codings(request.headers)
     app, limits = request.app, request.app[LIMITS]
@@ -71,7 +60,8 @@ class IngestExchange:
     read.
     """
 
-    def __init__(self, request: web.Request) -> None:
+    def __init__(self, request: Request) -> None:
+        assert isinstance(request, web.BaseRequest)  # aiohttp reads all requests whose bodies have lines
         self._request = request
         self._ingest = request.app[STORE].ingest
         self._message_max_chars = request.app[CONFIG].message_max_chars
@@ -83,50 +73,47 @@ class IngestExchange:
 
     async def run(self) -> web.StreamResponse:
         """Answer all lines. A failure of this server, or the end of the token, is the last answer."""
-        await self._begin()
+        headers = self._response.headers
+        headers[X_REQUEST_ID] = self._request[REQUEST_ID]
+        add_cors_headers(self._request, headers)
+        await self._response.prepare(self._request)
         try:
-            await self._answer_all()
+            self._read_ahead()
+            while self._reading is not None:
+                batch = await self._reading
+                self._read_ahead()
+                await self._answer(batch)
         except ApiError as error:
             await self._send([LineAnswer.of(self._next_line, error)])
             self._response.force_close()
         finally:
-            await self._stop_reading()
+            if self._reading is not None:  # a batch that will not be written
+                self._reading.cancel()
+                await asyncio.wait({self._reading})
+                _ = self._reading.cancelled() or self._reading.exception()  # or asyncio logs an error that nobody took
         while self._timelines:
             await self._timelines.popleft()
         await self._response.write_eof()
         return self._response
-
-    async def _answer_all(self) -> None:
-        self._read_ahead()
-        while self._reading is not None:
-            batch = await self._reading
-            self._read_ahead()
-            await self._answer(batch)
 
     def _read_ahead(self) -> None:
         """Begin to read the next batch in a task, unless the body has ended."""
         self._reading = None if self._lines.is_finished else asyncio.create_task(self._read(), name="ingest batch")
 
     async def _read(self) -> Batch:
-        lines = await self._lines.take(BATCH_LINES, BATCH_BYTES, CHECK_SECONDS)
+        # Redis needs 10 to 30 ms for a hundred lines, between which it serves others. The event loop is held while a
+        # batch is parsed, so one of 64 KiB takes no further line.
+        lines = await self._lines.take(100, 64 * 1024, CHECK_SECONDS)
         return Batch(lines, [self._parse(line) for line in lines], self._lines.next_number)
-
-    async def _stop_reading(self) -> None:
-        """Cancel the reading of a batch that will not be written."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait({self._reading})
-            _ = self._reading.cancelled() or self._reading.exception()  # or asyncio logs an error that nobody took
-
-    async def _begin(self) -> None:
-        headers = self._response.headers
-        headers[X_REQUEST_ID] = self._request[REQUEST_ID]
-        add_cors_headers(self._request, headers)
-        await self._response.prepare(self._request)
 
     async def _answer(self, batch: Batch) -> None:
         """Write a batch, and send its answers. Raises ApiError if the ingest must end."""
-        await self._check_may_go_on()
+        app = self._request.app
+        if app[HUB].is_stopping:
+            message = "this server is shutting down; send this line and those behind it again"
+            raise Unavailable(message, retry_after=app[SHUTDOWN].next_retry_after())
+        app[WRITE_GUARD].refuse_writes()
+        await check_token_again(self._request)
         results = await self._write(batch.parsed)
         failure = next((result for result in results if isinstance(result, ApiError) and result.status >= 500), None)
         answered = results if failure is None else results[: results.index(failure)]
@@ -136,14 +123,6 @@ class IngestExchange:
         if failure is not None:
             self._next_line = batch.lines[len(answered)].number
             raise failure
-
-    async def _check_may_go_on(self) -> None:
-        app = self._request.app
-        if app[HUB].is_stopping:
-            message = "this server is shutting down; send this line and those behind it again"
-            raise Unavailable(message, retry_after=app[SHUTDOWN].next_retry_after())
-        app[WRITE_GUARD].refuse_writes()
-        await check_token_again(self._request)
 
     def _parse(self, line: Line) -> ParsedLine | ApiError:
         try:
@@ -160,7 +139,9 @@ class IngestExchange:
             return [each for each in parsed if isinstance(each, ApiError)]
         written, timelines = await self._ingest.write(writes)
         self._timelines.append(timelines)
-        if len(self._timelines) > MAX_BATCHES_BEHIND:
+        # Two batches are answered while their timelines are still written. With one, Redis would stand still until the
+        # server has heard of the timelines and has sent the next batch.
+        if len(self._timelines) > 2:
             await self._timelines.popleft()
         results = iter(written)
         return [each if isinstance(each, ApiError) else name_parameter(each.write.op, next(results)) for each in parsed]

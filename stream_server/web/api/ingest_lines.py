@@ -19,9 +19,6 @@ from stream_server.web.http.body import normalise_json
 from stream_server.web.http.fields import DisplayName, ForeignId, Id, Login
 from stream_server.wire.errors import ErrorDetail
 
-MAX_FUTURE_SECONDS = 60
-"""Seconds by which the clock of the site may be ahead of this server's."""
-
 _MEMBER = re.compile(r"(user|status)\.(\w+)")
 """The object and the member at the beginning of a parameter such as `status.place.name`."""
 
@@ -29,8 +26,6 @@ _SURROGATES = re.compile(rb"(\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89
 """What to keep (group 1: an escaped backslash, and a whole pair), or half a pair in JSON: an emoji that a site cut in
 two. It becomes U+FFFD, as in browsers (Infra §4.6, "convert to a scalar value string")."""
 
-_TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$(?!\n)"
-PastTime = Annotated[str, Meta(pattern=_TIME, description="a time such as 2026-01-31T12:00:00Z, since 1970")]
 ChangeId = Annotated[ForeignId, Meta(description="the site's own id of this change; with it, the line counts once")]
 
 
@@ -57,7 +52,16 @@ class IngestedStatus(NewStatus, frozen=True, kw_only=True, forbid_unknown_fields
     in_reply_to: ForeignId | None = None
     origin: ForeignId | None = None
     group: str | None = None
-    posted: PastTime | None = None
+    posted: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$(?!\n)",
+                description="a time such as 2026-01-31T12:00:00Z, since 1970",
+            ),
+        ]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -273,7 +277,7 @@ def _parse_posted(posted: str | None) -> int | None:
         seconds = datetime.fromisoformat(posted).timestamp()
     except ValueError:
         raise BadRequest("there is no such time", param="status.posted") from None
-    if not 0 <= seconds <= time.time() + MAX_FUTURE_SECONDS:
+    if not 0 <= seconds <= time.time() + 60:  # the clock of the site may be ahead of this server's
         raise BadRequest("must be between 1970 and now", param="status.posted")
     return round(seconds * 1000)
 

@@ -16,7 +16,7 @@ from stream_server.web.http.app_keys import OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import REPORTS, WRITE_LIMITS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.wire.objects import Status, User
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
@@ -91,17 +91,15 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
-DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest",
-                   "delete_user"]  # fmt: skip
-
-
 class Deed(msgspec.Struct):
     """One row of the audit log: what an administrator did, when, and to whom."""
 
     id: Id
     at: Timestamp
     by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
-    deed: DeedKind
+    deed: Literal[
+        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user"
+    ]
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
     details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
 
@@ -118,7 +116,7 @@ class SuspensionState(msgspec.Struct):
     suspended: bool
 
 
-async def read_state(request: web.Request) -> web.Response:
+async def read_state(request: Request) -> web.Response:
     """``GET /v1/admin/operations``: read the state of all workers of this server, of Redis, the log and the jobs."""
     return encode_response(await request.app[OPERATIONS].read_state())
 

@@ -32,13 +32,13 @@ from stream_server.web.http.responses import (
 )
 from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limits import FOLLOWS, LOOKUPS, SIGN_UPS
-from stream_server.web.route import NO_TOKEN, Route
+from stream_server.web.route import NO_TOKEN, Request, Route
 from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
 
 MAX_ACCOUNTS = 1000
-_BIO_LIMITS = f"1 to 500 code points, {fields.LINE_LIMITS}"
-Bio = Annotated[str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=_BIO_LIMITS)]
-PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
+Bio = Annotated[
+    str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=f"1 to 500 code points, {fields.LINE_LIMITS}")
+]
 
 
 class NewUser(Body):
@@ -70,12 +70,14 @@ class UserChanges(fields.PatchBody):
     name: DisplayName | UnsetType = UNSET
     bio: Bio | UnsetType | None = UNSET
     url: fields.HttpUrl | UnsetType | None = UNSET
-    place: PlaceText | UnsetType | None = UNSET
+    place: Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")] | UnsetType | None = (
+        UNSET
+    )
     lang: Language | UnsetType | None = UNSET
     protected: bool | UnsetType = UNSET
 
 
-async def update(request: web.Request) -> web.Response:
+async def update(request: Request) -> web.Response:
     """``PATCH /v1/users/me``: change the caller's profile; `protected` hides the statuses from non-followers."""
     sent, key = await read_keyed_body(UserChanges, request)
     changes = sent.present_members()
@@ -123,7 +125,7 @@ class AccountResults(msgspec.Struct):
     users: list[AccountResult]
 
 
-async def sign_up(request: web.Request) -> web.Response:
+async def sign_up(request: Request) -> web.Response:
     """``POST /v1/users``: create a user; the answer includes the e-mail address.
 
     An Idempotency-Key has no effect, because keys belong to existing users. A repeated request gets ``login_taken``.
@@ -132,13 +134,15 @@ async def sign_up(request: web.Request) -> web.Response:
     new_user = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
     await request.app[LIMITS].use(request, SIGN_UPS)
-    _refuse_taken(await users.check_available(new_user.login, new_user.email))
+    for name, is_free in (await users.check_available(new_user.login, new_user.email)).items():
+        if not is_free:  # known before time is spent on hashing the password
+            raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)
     password_hash = await request.app[PASSWORDS].hash(new_user.password, request.app[LIMITS].address_of(request))
     user = await users.create(new_user.login, new_user.name, new_user.email, password_hash, IdempotencyKey.generate())
     return created_response(user, "/v1/users/")
 
 
-async def check_available(request: web.Request) -> web.Response:
+async def check_available(request: Request) -> web.Response:
     """``GET /v1/users/available?login=&email=``: tell whether a new user could take a login or an e-mail address."""
     _refuse_without_sign_up(request)
     asked = query.parsed_query(request, AvailabilityQuery)
@@ -147,13 +151,13 @@ async def check_available(request: web.Request) -> web.Response:
     return encode_response(await request.app[STORE].users.check_available(asked.login, asked.email))
 
 
-async def get_users(request: web.Request) -> web.Response:
+async def get_users(request: Request) -> web.Response:
     """``GET /v1/users?ids=``: read several users in the requested order; unknown ids are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("users", await request.app[STORE].users.get_many(request[CLAIMS].sub, ids))
 
 
-async def get_by_login(request: web.Request) -> web.Response:
+async def get_by_login(request: Request) -> web.Response:
     """``GET /v1/users/by-login/{login}``: read one user by login; letter case does not matter."""
     login = request.match_info["login"]
     if not fields.LOGIN_PATTERN.fullmatch(login):
@@ -161,7 +165,7 @@ async def get_by_login(request: web.Request) -> web.Response:
     return json_response(await request.app[STORE].users.get_by_login(request[CLAIMS].sub, login))
 
 
-async def create_accounts(request: web.Request) -> web.Response:
+async def create_accounts(request: Request) -> web.Response:
     """``POST /v1/admin/users``: create users without passwords; for a login that exists, return the existing user."""
     asked, key = await read_keyed_body(NewAccounts, request)
     if len(asked.users) > MAX_ACCOUNTS:
@@ -171,18 +175,11 @@ async def create_accounts(request: web.Request) -> web.Response:
     return encode_response(AccountResults([AccountResult(*result) for result in results]))
 
 
-def _refuse_without_sign_up(request: web.Request) -> None:
+def _refuse_without_sign_up(request: Request) -> None:
     """Raise NotFound if users do not sign up here: the setting is off, or an identity provider has the users."""
     config = request.app[CONFIG]
     if config.sign_up == "off" or config.external_subjects == "on":
         raise NotFound("sign-up is switched off on this server")
-
-
-def _refuse_taken(availability: dict[str, bool]) -> None:
-    """Raise Conflict for a taken login or e-mail address, before time is spent on hashing the password."""
-    for name, is_free in availability.items():
-        if not is_free:
-            raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)
 
 
 MAX_FOLLOW_BATCH = 200
@@ -226,20 +223,9 @@ class FollowRequestState(msgspec.Struct):
     requested_by: bool
 
 
-async def follow_many(request: web.Request) -> web.Response:
+async def follow_many(request: Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
     batch, key = await read_keyed_body(FollowBatch, request)
-    _check_batch(batch)
-    if batch.follow and WAIVED in request:
-        raise request[WAIVED]
-    if batch.follow:
-        await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
-    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
-    return encode_response({"results": [result._asdict() for result in results]})
-
-
-def _check_batch(batch: FollowBatch) -> None:
-    """Raise TooLarge for over 200 ids. Raise BadRequest for no id, or for an id in both ``follow`` and ``unfollow``."""
     count = len(batch.follow) + len(batch.unfollow)
     if count > MAX_FOLLOW_BATCH:
         raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
@@ -247,6 +233,12 @@ def _check_batch(batch: FollowBatch) -> None:
         raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
     if set(batch.follow) & set(batch.unfollow):
         raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
+    if batch.follow and WAIVED in request:
+        raise request[WAIVED]
+    if batch.follow:
+        await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
+    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
+    return encode_response({"results": [result._asdict() for result in results]})
 
 
 PrivateFlag = Annotated[bool, Meta(description="present only if the caller is one of the two users")]
@@ -267,19 +259,15 @@ class RelationshipState(msgspec.Struct):
     muting: PrivateFlag | UnsetType = UNSET
 
 
-async def get_relationship(request: web.Request) -> web.Response:
+async def get_relationship(request: Request) -> web.Response:
     """``GET /v1/users/{id}/relationship/{other}``: tell whether each of two users follows the other.
 
     If the caller is one of the two users, the answer also has their follow requests, and the caller's block and mute.
     """
-    uid, other = _two_users(request)
+    uid, other = query.read_path_id(request), query.read_path_id(request, "other")
     relationship = await request.app[STORE].relations.get_relationship(request[CLAIMS].sub, uid, other)
     known = {name: value for name, value in relationship._asdict().items() if value is not None}
     return encode_response({**known, "mutual": relationship.is_mutual})
-
-
-def _two_users(request: web.Request) -> tuple[str, str]:
-    return query.read_path_id(request), query.read_path_id(request, "other")
 
 
 class BlockState(msgspec.Struct):

@@ -5,7 +5,6 @@ work, unless ``call`` names another one. The method gets the caller's user id, t
 adds to these. What it returns is the answer, see :func:`answer_with`.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from operator import attrgetter
 from typing import Any
@@ -21,7 +20,7 @@ from stream_server.web.http.paging import NumberedPageQuery, PageAnswer, PageQue
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
 from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_LIMITS
-from stream_server.web.route import NoQuery, Route
+from stream_server.web.route import PATH_PARAMETER, NoQuery, Request, Route
 
 TEXT_LIMITS = (*WRITE_LIMITS, STATUSES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
@@ -29,20 +28,16 @@ TEXT_LIMITS = (*WRITE_LIMITS, STATUSES)
 CONTACT_LIMITS = (*WRITE_LIMITS, FOLLOWS)
 """Limits of the routes that put a user into a set of another: these fill timelines, or ask the user."""
 
-_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 
 _NOTHING = NoQuery()
-
-_TEXT_PARAMETERS = frozenset(("tag",))
-"""Path parameters that are no ids. The store checks their values."""
 
 
 def _find_work(path: str, name: str) -> tuple[tuple[str, ...], Callable[[Store], Callable[..., Awaitable[Any]]]]:
     """Return the names of a path's parameters, and a function that gets a store and returns its method ``name``."""
-    return tuple(_PATH_PARAMETER.findall(path)), attrgetter(name)
+    return tuple(PATH_PARAMETER.findall(path)), attrgetter(name)
 
 
-def caller_and_path(request: web.Request, names: tuple[str, ...], me_parameter: str = "") -> list[str]:
+def caller_and_path(request: Request, names: tuple[str, ...], me_parameter: str = "") -> list[str]:
     """Return the caller's user id and the values of the path parameters ``names``.
 
     ``me`` stands for the caller in the parameter ``me_parameter``. Raises BadRequest for another text that is no id.
@@ -52,7 +47,7 @@ def caller_and_path(request: web.Request, names: tuple[str, ...], me_parameter: 
         caller,
         *(
             caller if name == me_parameter and found[name] == "me"
-            else found[name] if name in _TEXT_PARAMETERS
+            else found[name] if name == "tag"  # no id; the store checks it
             else query.read_path_id(request, name)
             for name in names
         ),
@@ -70,7 +65,7 @@ def get(path: str, name: str, summary: str, response: type[msgspec.Struct], *, c
     """Return a row for reading one object."""
     names, find_method = _find_work(path, call or name)
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: Request) -> web.Response:
         return answer_with(await find_method(request.app[STORE])(*caller_and_path(request, names)), response)
 
     return Route("GET", path, answer, "read", response=response, name=name, summary=summary)
@@ -92,7 +87,7 @@ def page(
     member = response.__struct_encode_fields__[-1]
     others = [each for each in query_type.__struct_fields__ if each not in NumberedPageQuery.__struct_fields__]
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: Request) -> web.Response:
         asked, read_page = query.parsed_query(request, query_type), find_method(request.app[STORE])
         who = () if scope == "admin" else caller_and_path(request, names)
         page = await read_page(*who, asked.page_request(), *(getattr(asked, each) for each in others))
@@ -122,9 +117,9 @@ def write(
     names, find_method = _find_work(path, call or name)
     me_parameter = options.get("me_parameter", "")
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: Request) -> web.Response:
         values = caller_and_path(request, names, me_parameter)
-        asked = [each for each in msgspec.structs.astuple(request.get(QUERY, _NOTHING)) if each is not None]
+        asked = [each for each in msgspec.structs.astuple(request.get(QUERY) or _NOTHING) if each is not None]
         result = await find_method(request.app[STORE])(*values, read_idempotency_key(request), *asked)
         if response is not None:
             return answer_with(result, response)
@@ -156,7 +151,7 @@ def send(
     names, find_method = _find_work(path, call or name)
     makes, may_exist = options.get("status") == 201, "other_statuses" in options
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer(request: Request) -> web.Response:
         values = caller_and_path(request, names)
         sent, key = await read_keyed_body(body, request)
         members = [sent.present_members()] if isinstance(sent, PatchBody) else msgspec.structs.astuple(sent)

@@ -15,9 +15,6 @@ from stream_server.store.store import Store
 from stream_server.web.api.statuses import NewStatus
 from stream_server.web.http.fields import MAX_BIO_CHARS, Id, Login, NonNegativeInt
 
-TRIAL_MEMBERS = ("message", "location", "place", "lang", "media", "in_reply_to", "origin")
-"""Members of a made-up status that the filters can see."""
-
 JSON_NULL = msgspec.Raw(b"null")
 
 
@@ -55,18 +52,13 @@ async def load_trial_event(store: Store, viewer: str, status: str | TrialStatus)
 
     Raises NotFound if the viewer cannot see the posted status, or a status that the made-up one answers or reposts.
     """
-    if isinstance(status, str):
-        return await _load_posted_event(store, viewer, status)
-    return await _build_trial_event(store, viewer, status)
-
-
-async def _load_posted_event(store: Store, viewer: str, status_id: str) -> Event:
-    """Return the event of a posted status. Raises NotFound if the viewer cannot see the status."""
+    if not isinstance(status, str):
+        return await _build_trial_event(store, viewer, status)
     try:
-        status = await store.statuses.get(viewer, status_id)
+        posted = await store.statuses.get(viewer, status)
     except NotFound as error:
         raise NotFound(error.message, param="status") from None
-    return trial_event(status, await _load_facts(store, viewer, _summarize(status)))
+    return trial_event(posted, await _load_facts(store, viewer, _summarize(posted)))
 
 
 async def _load_facts(store: Store, viewer: str, summary: _StatusSummary) -> EntryFacts:
@@ -89,7 +81,8 @@ async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> E
     """Return a made-up status's event. Raises NotFound if the viewer cannot see a status that it answers or reposts."""
     ids = {status_id for status_id in (trial.in_reply_to, trial.origin) if status_id is not None}
     statuses = {_summarize(status).id: status for status in await store.statuses.get_many(viewer, [*ids])}
-    members = {name: value for name in TRIAL_MEMBERS if (value := getattr(trial, name)) is not None}
+    shown = ("message", "location", "place", "lang", "media", "in_reply_to", "origin")  # filters can see these
+    members = {name: value for name in shown if (value := getattr(trial, name)) is not None}
     if trial.author is not None:
         members |= {"uid": trial.author.id, "login": trial.author.login}
     parent_json = _referenced_status(statuses, trial.in_reply_to, "in_reply_to")
@@ -97,8 +90,10 @@ async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> E
     if parent is not None:
         members |= {"in_reply_to_uid": parent.uid, "conversation": parent.conversation}
     original = _referenced_status(statuses, trial.origin, "origin")
-    if original is not None:
-        members["original"] = msgspec.Raw(_reposted_status(original))
+    if original is not None:  # of a repost, its own original
+        summary = _summarize(original)
+        is_repost = not summary.message and summary.original != JSON_NULL
+        members["original"] = msgspec.Raw(bytes(summary.original) if is_repost else original)
     author = None if trial.author is None else AuthorSnapshot(**msgspec.structs.asdict(trial.author))
     facts = EntryFacts(author=author, reply_to_login=None if parent is None else parent.login)
     return trial_event(make_trial_status(members, store.detect_language), facts)
@@ -113,9 +108,3 @@ def _referenced_status(statuses: Mapping[str, bytes], status_id: str | None, par
     if status_id is not None and status_id not in statuses:
         raise NotFound("there is no such status", param=f"status.{param}")
     return None if status_id is None else statuses[status_id]
-
-
-def _reposted_status(status: bytes) -> bytes:
-    """Return the status that a repost of ``status`` embeds: ``status``, or its original if ``status`` is a repost."""
-    summary = _summarize(status)
-    return status if summary.message or summary.original == JSON_NULL else bytes(summary.original)

@@ -15,7 +15,7 @@ from stream_server.errors import BadRequest, Conflict
 from stream_server.events.position import format_iso_time
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.poll import PreviewResult, RulePreview
-from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, StoredRule
 from stream_server.web.api.rows import write
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
 from stream_server.web.api.statuses import check_message_text
@@ -26,22 +26,24 @@ from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limits import TRIALS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 from stream_server.wire.objects import RuleAnswer, RuleExplanation, RulePreviewResult
 
-MAX_PREVIEW_MINUTES = 1440
-"""Furthest that a preview looks back, in minutes: one day."""
-
-_RULE_CHARS = {"minLength": 1, "maxLength": MAX_RULE_CHARS}
-_RULE_MEANING = "an expression of the rule language, docs/filters.md"
-RuleText = Annotated[str, Meta(description=_RULE_MEANING, extra_json_schema=_RULE_CHARS)]
+RuleText = Annotated[
+    str,
+    Meta(
+        description="an expression of the rule language, docs/filters.md",
+        extra_json_schema={"minLength": 1, "maxLength": MAX_RULE_CHARS},
+    ),
+]
 """The text of a rule. The rule parser, not msgspec, checks the length, because the parser's errors name the column."""
 
-_TAG_MEANING = "a label sent with each match of the rule; no control characters"
-RuleTag = Annotated[str, Meta(max_length=120, description=_TAG_MEANING)]
+RuleTag = Annotated[
+    str, Meta(max_length=120, description="a label sent with each match of the rule; no control characters")
+]
 
 DryRun = Annotated[bool, Meta(description="only report what would happen")]
 
@@ -105,28 +107,38 @@ class PreviewBody(Body):
     """The body of ``POST /v1/rules/preview``: a rule, and how many minutes to look back."""
 
     rule: RuleText
-    minutes: Annotated[int, Meta(ge=1, le=MAX_PREVIEW_MINUTES, description="how far to look back")]
+    minutes: Annotated[int, Meta(ge=1, le=1440, description="how far to look back")]
 
 
-async def list_saved(request: web.Request) -> web.Response:
+async def list_saved(request: Request) -> web.Response:
     """``GET /v1/rules``: list the caller's rules, the oldest first; ``ids`` selects some of them."""
     ids = query.parsed_query(request, RulesQuery).ids
     rules, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
     return encode_response({"rules": [_members_of(rule) for rule in rules if not ids or rule.id in ids]})
 
 
-async def add(request: web.Request) -> web.Response:
+async def add(request: Request) -> web.Response:
     """``POST /v1/rules``: save rules, all or none; the caller's open streams use them at once."""
     new_rules, key = await read_keyed_body(NewRules, request)
-    texts, dry_run = await _canonical_rules(request, new_rules), new_rules.dry_run
-    outcomes = await request.app[STORE].rules.add(request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run)
-    _refuse_duplicates(outcomes)
+    dry_run, store = new_rules.dry_run, request.app[STORE]
+    params = [f"rules[{index}].rule" for index in range(len(new_rules.rules))]
+    rules = [await _parse_rule(request, new.rule, param) for new, param in zip(new_rules.rules, params, strict=True)]
+    known = await store.users.resolve_logins(login for rule in rules for login in rule.logins())
+    for rule, param in zip(rules, params, strict=True):
+        with _rule_errors(param):
+            rule.check_logins(known)
+    texts = [(rule.text, new.tag) for rule, new in zip(rules, new_rules.rules, strict=True)]
+    outcomes = await store.rules.add(request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run)
+    for outcome, param in zip(outcomes, params, strict=True):
+        if outcome.is_duplicate:
+            what = "is repeated in this body" if outcome.saved is None else f"already exists as {outcome.saved.id}"
+            raise Conflict(f"a rule with this text and tag {what}", param=param)
     saved = [_members_of(outcome.saved) for outcome in outcomes if outcome.saved is not None]
     answers = [{"rule": text, "tag": tag} for text, tag in texts] if dry_run else saved
     return encode_response({"rules": answers, "dry_run": dry_run}, status=200 if dry_run else 201)
 
 
-async def delete_many(request: web.Request) -> web.Response:
+async def delete_many(request: Request) -> web.Response:
     """``POST /v1/rules/delete``: delete several of the caller's rules; ``not_deleted`` lists unknown ids."""
     deletion, key = await read_keyed_body(RuleDeletion, request)
     ids, dry_run = deletion.ids, deletion.dry_run
@@ -136,7 +148,7 @@ async def delete_many(request: web.Request) -> web.Response:
     return encode_response(DeletedRules(deleted, missing, dry_run))
 
 
-async def explain(request: web.Request) -> web.Response:
+async def explain(request: Request) -> web.Response:
     """``POST /v1/rules/explain``: tell part by part why a rule matches a status, or why it does not."""
     asked = await validation.read_body_as(ExplainBody, request)
     if isinstance(asked.status, TrialStatus):
@@ -148,30 +160,24 @@ async def explain(request: web.Request) -> web.Response:
     return encode_response({"matched": explanation.matched, "rule": rule.text, "parts": explanation.to_json()})
 
 
-async def preview(request: web.Request) -> web.Response:
+async def preview(request: Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked = await validation.read_body_as(PreviewBody, request)
-    limits = request.app[LIMITS]
+    app, limits, hub = request.app, request.app[LIMITS], request.app[HUB]
     request[OPENING].give_back()
     with limits.running(request, limits.previews):
-        return encode_response(await _run_preview(request, await _parse_rule(request, asked.rule), asked.minutes))
+        rule = await _parse_rule(request, asked.rule)
+        parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{asked.minutes}m"}
+        filters = app[SUBSCRIPTION_PARSER].read(parameters)
+        plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True))
+        asked_ms = hub.now_ms() - asked.minutes * 60_000
+        result = await RulePreview(hub, plan.subscribe_request).run()
+    complete = result.is_complete and not plan.known_gaps
+    span = TimeSpan(max(asked_ms, result.start.ms), result.started_ms)
+    return encode_response(preview_answer(result, span, complete=complete))
 
 
-async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tuple[str, str]]:
-    """Return the canonical text and the tag of each new rule.
-
-    Raises BadRequest for an invalid rule, and for one that names a login which no user has.
-    """
-    params = [f"rules[{index}].rule" for index in range(len(new_rules.rules))]
-    rules = [await _parse_rule(request, new.rule, param) for new, param in zip(new_rules.rules, params, strict=True)]
-    known = await request.app[STORE].users.resolve_logins(login for rule in rules for login in rule.logins())
-    for rule, param in zip(rules, params, strict=True):
-        with _rule_errors(param):
-            rule.check_logins(known)
-    return [(rule.text, new.tag) for rule, new in zip(rules, new_rules.rules, strict=True)]
-
-
-async def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
+async def _parse_rule(request: Request, text: str, param: str = "rule") -> Rule:
     """Parse a rule. Raises BadRequest if it is invalid."""
     with _rule_errors(param):
         return await request.app[SUBSCRIPTION_PARSER].parse_rule(text, request[CLAIMS].sub)
@@ -186,29 +192,8 @@ def _rule_errors(param: str) -> Iterator[None]:
         raise BadRequest(error.message, param=param, column=error.column) from None
 
 
-def _refuse_duplicates(outcomes: list[AddRuleOutcome]) -> None:
-    """Raise Conflict for the first rule that the caller has saved already, or that the request's body repeats."""
-    for index, outcome in enumerate(outcomes):
-        if outcome.is_duplicate:
-            what = "is repeated in this body" if outcome.saved is None else f"already exists as {outcome.saved.id}"
-            raise Conflict(f"a rule with this text and tag {what}", param=f"rules[{index}].rule")
-
-
 def _members_of(rule: StoredRule) -> dict[str, str]:
     return {"rule": rule.rule, "tag": rule.tag, "id": rule.id, "created": rule.created}
-
-
-async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[str, Any]:
-    """Run a preview and return the members of its answer. Raises Unavailable if this server cannot read the log."""
-    hub = request.app[HUB]
-    parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{minutes}m"}
-    filters = request.app[SUBSCRIPTION_PARSER].read(parameters)
-    plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True))
-    asked_ms = hub.now_ms() - minutes * 60_000
-    result = await RulePreview(hub, plan.subscribe_request).run()
-    complete = result.is_complete and not plan.known_gaps
-    span = TimeSpan(max(asked_ms, result.start.ms), result.started_ms)
-    return preview_answer(result, span, complete=complete)
 
 
 class TimeSpan(NamedTuple):

@@ -21,12 +21,11 @@ from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limits import FILES
 from stream_server.web.openapi.document import encoded_document
-from stream_server.web.route import NO_TOKEN, Route
+from stream_server.web.route import NO_TOKEN, Request, Route
 from stream_server.web.streaming.compression import negotiate_content_coding
 from stream_server.wire.errors import ErrorDetail
 
 _VERSION = "the version with a digest of the code, which differs between two builds"
-_LAG = "how far this server is behind the log, in milliseconds"
 
 
 class LivenessAnswer(msgspec.Struct):
@@ -43,7 +42,10 @@ class ReadinessAnswer(msgspec.Struct):
 
     ready: bool
     version: Annotated[str, Meta(description=_VERSION)] | UnsetType = UNSET
-    lag_ms: Annotated[NonNegativeInt, Meta(description=_LAG)] | UnsetType = UNSET
+    lag_ms: (
+        Annotated[NonNegativeInt, Meta(description="how far this server is behind the log, in milliseconds")]
+        | UnsetType
+    ) = UNSET
     stopping: bool | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")] | UnsetType = UNSET
     redis: Annotated[str, Meta(description="why no events come from Redis")] | UnsetType = UNSET
@@ -88,12 +90,12 @@ class SiteQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     v: str = ""
 
 
-async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
+async def liveness(request: Request) -> web.Response:  # noqa: ARG001 - a handler's signature
     """``GET /healthz``: answer 200 while the process runs, even if Redis is down: a restart would not repair that."""
     return encode_response({"alive": True})
 
 
-async def readiness(request: web.Request) -> web.Response:
+async def readiness(request: Request) -> web.Response:
     """``GET /readyz``: answer 200 if new events reach this server, 503 if they do not or if the server is stopping."""
     is_ready, detail = request.app[READINESS_CHECK]()
     reason = detail.pop("reason", "event delivery is interrupted")
@@ -107,14 +109,14 @@ async def readiness(request: web.Request) -> web.Response:
     return response
 
 
-async def metrics(request: web.Request) -> web.Response:
+async def metrics(request: Request) -> web.Response:
     """``GET /metrics``: read the metrics of all workers of this server in the Prometheus text format."""
     await require_operations(request)
     headers = {hdrs.CONTENT_TYPE: CONTENT_TYPE, hdrs.CACHE_CONTROL: "no-store"}
     return web.Response(body=await request.app[OPERATIONS].render_metrics(), headers=headers)
 
 
-async def describe(request: web.Request) -> web.Response:
+async def describe(request: Request) -> web.Response:
     """Return the server's name and version, and the requests with which a new client begins, as JSON."""
     about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
     if await may_read_operations(request):
@@ -125,7 +127,7 @@ async def describe(request: web.Request) -> web.Response:
     return encode_response({**about, **writes, **reads, **limits})
 
 
-async def openapi_document(request: web.Request) -> web.Response:
+async def openapi_document(request: Request) -> web.Response:
     """``GET /openapi.json``: read the OpenAPI document of all routes; those of Twitter's protocols are only listed."""
     return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))
 
@@ -162,7 +164,7 @@ def prefers_html(accept: str) -> bool:
     return html > 0 and html >= qualities.get("application/json", 0.0)
 
 
-async def index(request: web.Request) -> web.Response:
+async def index(request: Request) -> web.Response:
     """``GET /``: open the console in a browser (`Accept: text/html`), or read the server's name and first requests."""
     if prefers_html(",".join(request.headers.getall(hdrs.ACCEPT, []))):
         response = _answer(request, CONSOLE_PAGE)
@@ -172,17 +174,17 @@ async def index(request: web.Request) -> web.Response:
     return response
 
 
-async def docs(request: web.Request) -> web.Response:
+async def docs(request: Request) -> web.Response:
     """``GET /docs``: open the documentation of the API in a browser."""
     return _answer(request, DOCS_PAGE)
 
 
-async def file(request: web.Request) -> web.Response:
+async def file(request: Request) -> web.Response:
     """``GET /console/{path}``: read a script, a style or a picture of the console."""
     return _answer(request, request.path)
 
 
-def _answer(request: web.Request, path: str) -> web.Response:
+def _answer(request: Request, path: str) -> web.Response:
     found = request.app[STATIC_FILES].get(path)
     if found is None:
         raise NotFound("there is no such file")

@@ -28,12 +28,8 @@ from stream_server.web.http.fields import Secret, Timestamp
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Request, Route
 from stream_server.wire.objects import Session
-
-LOGIN_SCOPES = frozenset({"read", "write", "stream"})
-"""Scopes of a token that a log-in issues. Only the command line gives ``firehose`` and ``admin``: tokens and links."""
-
 
 LOG_IN_LIMITS = (LOG_INS_OF_ADDRESS, LOG_INS, LOG_INS_OF_ACCOUNT)
 """Limits of log-ins with a password. A successful log-in is given back, so only guesses count.
@@ -44,9 +40,6 @@ That of the address comes first: else an address could make Redis count any numb
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _USER_ID = re.compile(r"[0-9]{1,20}")
-
-MAX_AGENT_CHARS = 200
-"""Longest part of a User-Agent header that is kept with a session."""
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,7 +110,7 @@ class RefreshToken(NamedTuple):
         return ".".join(self)
 
 
-async def log_in(request: web.Request) -> web.Response:
+async def log_in(request: Request) -> web.Response:
     """``POST /v1/sessions``: log in; the answer has an access token, a refresh token and the user."""
     if not request.app[AUTH].can_issue:
         raise NotFound("this server issues no tokens; ask its identity provider")
@@ -130,7 +123,7 @@ async def log_in(request: web.Request) -> web.Response:
     return await _start_session(request, await _user_by_password(request, name, credentials.password or ""))
 
 
-async def log_out(request: web.Request) -> web.Response:
+async def log_out(request: Request) -> web.Response:
     """``DELETE /v1/sessions``: end the caller's session, or with ``all`` all of them, with their tokens and streams.
 
     To revoke only the token of the request would not be enough: a token from before the last refresh would still work.
@@ -145,7 +138,7 @@ async def log_out(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def list_open(request: web.Request) -> web.Response:
+async def list_open(request: Request) -> web.Response:
     """``GET /v1/sessions``: list the caller's log-in sessions, the one that was used last first."""
     claims = request[CLAIMS]
     found = await request.app[STORE].sessions.list_sessions(claims.sub, int(time.time() * 1000))
@@ -156,7 +149,7 @@ async def list_open(request: web.Request) -> web.Response:
     return encode_response(OpenSessions(shown))
 
 
-async def end(request: web.Request) -> web.Response:
+async def end(request: Request) -> web.Response:
     """``DELETE /v1/sessions/{id}``: end one of the caller's sessions, with its tokens and streams."""
     session_id, key = request.match_info["id"], IdempotencyKey.generate()
     is_valid = SESSION_ID.fullmatch(session_id) is not None
@@ -165,7 +158,7 @@ async def end(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def change_password(request: web.Request) -> web.Response:
+async def change_password(request: Request) -> web.Response:
     """``PUT /v1/users/me/password``: change the password; this ends all other sessions and tokens of the caller."""
     body = await validation.read_body_as(PasswordChange, request)
     claims = request[CLAIMS]
@@ -177,7 +170,7 @@ async def change_password(request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
-async def check_own_password(request: web.Request, password_hash: str | None, password: str) -> None:
+async def check_own_password(request: Request, password_hash: str | None, password: str) -> None:
     """Check a password that the caller's token alone does not replace. A wrong one counts as a failed log-in.
 
     ``password_hash`` is that of the caller, None without a password. Raises Forbidden ``wrong_password``.
@@ -220,7 +213,7 @@ def _refuse_combination(credentials: NewSession, present: str, others: tuple[str
             raise BadRequest(f"cannot be combined with {present}", code="conflicting_parameters", param=other)
 
 
-async def _user_by_password(request: web.Request, login_or_email: str, password: str) -> str:
+async def _user_by_password(request: Request, login_or_email: str, password: str) -> str:
     """Return the id of the user with this login or e-mail address and password.
 
     Raises Unauthorized for an unknown user or a wrong password. Both cases take the same work, so a client cannot tell
@@ -241,7 +234,7 @@ async def _user_by_password(request: web.Request, login_or_email: str, password:
     return found.id
 
 
-async def _sign_in(request: web.Request, code: str) -> web.Response:
+async def _sign_in(request: Request, code: str) -> web.Response:
     """Exchange a sign-in code for a session with the code's scopes. Raises Unauthorized for an invalid code.
 
     A wrong code counts as a failed log-in from its address, although a code is too long to be guessed.
@@ -259,14 +252,14 @@ async def _sign_in(request: web.Request, code: str) -> web.Response:
     return await _start_session(request, found.uid, found.scopes)
 
 
-async def _start_session(request: web.Request, uid: str, scopes: frozenset[str] = frozenset()) -> web.Response:
+async def _start_session(request: Request, uid: str, scopes: frozenset[str] = frozenset()) -> web.Response:
     """Start a session of the user, with the scopes of a log-in unless ``scopes`` names others.
 
     Raises Unauthorized if the user does not exist, and Forbidden if the user is suspended.
     """
     config, session_id = request.app[CONFIG], secrets.token_urlsafe(12)
     refresh_token = RefreshToken(uid, session_id, secrets.token_urlsafe(16), secrets.token_urlsafe(32))
-    agent = "".join(filter(str.isprintable, request.headers.get(hdrs.USER_AGENT, "")))[:MAX_AGENT_CHARS]
+    agent = "".join(filter(str.isprintable, request.headers.get(hdrs.USER_AGENT, "")))[:200]
     arguments = (uid, session_id, refresh_token.secrets(), config.refresh_ttl_seconds, agent)
     try:
         user = await request.app[STORE].sessions.start(*arguments, IdempotencyKey.generate(), scopes)
@@ -275,7 +268,7 @@ async def _start_session(request: web.Request, uid: str, scopes: frozenset[str] 
     return _session_answer(request, refresh_token, user, scopes)
 
 
-async def _refresh_session(request: web.Request, token: RefreshToken) -> web.Response:
+async def _refresh_session(request: Request, token: RefreshToken) -> web.Response:
     """Exchange a refresh token. Raises Unauthorized for an invalid one, and ends the session if it was used before."""
     sessions, ttl_seconds, successor = (
         request.app[STORE].sessions, request.app[CONFIG].refresh_ttl_seconds, token.successor()
@@ -293,14 +286,11 @@ async def _refresh_session(request: web.Request, token: RefreshToken) -> web.Res
     return _session_answer(request, successor, found.user, found.scopes)
 
 
-def _session_answer(
-    request: web.Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]
-) -> web.Response:
+def _session_answer(request: Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]) -> web.Response:
     """Return the tokens of a session. Empty ``scopes`` stand for those of a log-in."""
     ttl_seconds, authority = request.app[CONFIG].token_ttl_seconds, request.app[AUTH]
-    token, _ = authority.issue(
-        refresh_token.uid, scopes or LOGIN_SCOPES, ttl_seconds, time.time(), refresh_token.session
-    )
+    scopes = scopes or frozenset({"read", "write", "stream"})
+    token, _ = authority.issue(refresh_token.uid, scopes, ttl_seconds, time.time(), refresh_token.session)
     answer = {"token": token, "token_type": "Bearer", "expires_in": ttl_seconds}
     return encode_response({**answer, "refresh_token": str(refresh_token), "user": msgspec.Raw(user)}, status=201)
 

@@ -31,10 +31,8 @@ from stream_server.web.http.responses import (
     list_response,
 )
 from stream_server.web.http.validation import read_keyed_body
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 from stream_server.wire.objects import Comment, LikeCount, Location, Media, Place, Status
-
-MAX_MEDIA = 4
 
 
 class GeoPoint(Location, frozen=True, forbid_unknown_fields=True):
@@ -44,14 +42,13 @@ class GeoPoint(Location, frozen=True, forbid_unknown_fields=True):
     lat: Latitude
 
 
-CountryCode = Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="an ISO 3166-1 alpha-2 country code")]
-
-
 class NamedPlace(Place, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A named place. ``box`` is west, south, east, north in degrees. A box with west > east crosses longitude 180."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
-    country: CountryCode | None = None
+    country: (
+        Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="an ISO 3166-1 alpha-2 country code")] | None
+    ) = None
     box: tuple[Longitude, Latitude, Longitude, Latitude] | None = None
 
     def __post_init__(self) -> None:
@@ -67,9 +64,6 @@ class MediaLink(Media, frozen=True, forbid_unknown_fields=True):
     type: Literal["image", "video", "gif", "audio"]
 
 
-GroupToPostIn = Annotated[Id, Meta(description="the group to post in; a reply always goes to the group of its parent")]
-
-
 class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of ``POST /v1/statuses``: a plain status has ``message``, a repost ``origin``, a quote both."""
 
@@ -79,9 +73,11 @@ class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     in_reply_to: Id | None = None
     origin: Id | None = None
     lang: Language | None = None
-    media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = msgspec.field(default_factory=list)
+    media: Annotated[list[MediaLink], Meta(max_length=4)] = msgspec.field(default_factory=list)
     meta: dict[str, Any] | None = None
-    group: GroupToPostIn | None = None
+    group: (
+        Annotated[Id, Meta(description="the group to post in; a reply always goes to the group of its parent")] | None
+    ) = None
 
     def __post_init__(self) -> None:
         fields.check_text("message", self.message, allowed_controls="\n\t")
@@ -95,7 +91,7 @@ class StatusesById(msgspec.Struct):
     statuses: list[Status]
 
 
-async def post(request: web.Request) -> web.Response:
+async def post(request: Request) -> web.Response:
     """``POST /v1/statuses``: post a status; the log has the status before the server answers."""
     new_status, key = await read_keyed_body(NewStatus, request)
     check_message_text(new_status.message, request.app[CONFIG].message_max_chars)
@@ -105,7 +101,7 @@ async def post(request: web.Request) -> web.Response:
     return created_response(status, "/v1/statuses/")
 
 
-async def get_statuses(request: web.Request) -> web.Response:
+async def get_statuses(request: Request) -> web.Response:
     """``GET /v1/statuses?ids=``: read several statuses in the requested order; those not found are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("statuses", await request.app[STORE].statuses.get_many(request[CLAIMS].sub, ids))
@@ -131,7 +127,7 @@ class CommentPage(paging.PageAnswer):
     comments: list[Comment]
 
 
-async def post_comment(request: web.Request) -> web.Response:
+async def post_comment(request: Request) -> web.Response:
     """``POST /v1/statuses/{id}/comments``: comment on a status; the server answers after the comment is on the log."""
     status_id = query.read_path_id(request)
     new_comment, key = await read_keyed_body(NewComment, request)
@@ -152,14 +148,16 @@ class FavoriteState(msgspec.Struct):
     favorite: bool
 
 
-_ORDERS = "newest first, or by the reactions of other users; a cursor of one order is invalid for the other"
-TimelineOrder = Annotated[Literal["time", "importance"], Meta(description=_ORDERS)]
-
-
 class HomeTimelineQuery(NumberedPageQuery, frozen=True, forbid_unknown_fields=True):
     """The query of one page of the home timeline. ``order`` sorts the statuses by time or by importance."""
 
-    order: TimelineOrder = "time"
+    order: Annotated[
+        Literal["time", "importance"],
+        Meta(
+            description="newest first, or by the reactions of other users; "
+            "a cursor of one order is invalid for the other"
+        ),
+    ] = "time"
 
 
 class StatusPage(PageAnswer):
@@ -168,14 +166,13 @@ class StatusPage(PageAnswer):
     statuses: list[Status]
 
 
-TrendKind = Literal["tag", "word"]
 Authors = Annotated[int, Meta(ge=0, description="authors of counted posts; one counts once in an hour of the clock")]
 
 
 class TrendsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of ``GET /v1/trends``."""
 
-    kind: TrendKind = "tag"
+    kind: Literal["tag", "word"] = "tag"
     lang: Language | None = None
     count: Annotated[int, Meta(ge=1, le=MAX_TRENDS)] = 20
 
@@ -200,7 +197,7 @@ class Trends(msgspec.Struct, rename={"from_": "from"}):
     trends: list[TrendAnswer]
 
 
-async def get_trends(request: web.Request) -> web.Response:
+async def get_trends(request: Request) -> web.Response:
     """``GET /v1/trends``: list the tags or words that more people use than an hour ago."""
     asked = query.parsed_query(request, TrendsQuery)
     language = "" if asked.lang is None else primary_language(asked.lang)

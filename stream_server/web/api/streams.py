@@ -20,7 +20,7 @@ from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Cursor, NonNegativeInt, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import TICKETS
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 
 
 class OpenStream(msgspec.Struct):
@@ -50,19 +50,19 @@ class ProlongedStream(msgspec.Struct):
     expires: Timestamp
 
 
-async def list_streams(request: web.Request) -> web.Response:
+async def list_streams(request: Request) -> web.Response:
     """``GET /v1/streams``: list the caller's open streams in all server processes, the oldest first."""
     return encode_response({"streams": await request.app[STREAMS].list_streams(request[CLAIMS].sub)})
 
 
-async def close(request: web.Request) -> web.Response:
+async def close(request: Request) -> web.Response:
     """``DELETE /v1/streams/{connection}``: end one of the caller's streams with the goodbye `closed_by_user`."""
     if not await request.app[STREAMS].close(request[CLAIMS].sub, request.match_info["connection"]):
         raise _no_such_stream()
     return web.Response(status=204)
 
 
-async def prolong(request: web.Request) -> web.Response:
+async def prolong(request: Request) -> web.Response:
     """``POST /v1/streams/{connection}/token``: let a stream go on with the token of this request.
 
     The stream then ends when this token ends. It misses nothing and needs no new connection.
@@ -82,7 +82,6 @@ def _no_such_stream() -> NotFound:
     return NotFound("you have no such open stream", param="connection")
 
 
-TICKET_BYTES = 32
 TICKET_TTL_SECONDS = 30
 
 
@@ -93,9 +92,9 @@ class Ticket(msgspec.Struct):
     expires_in: Annotated[int, Meta(ge=1, description="seconds")]
 
 
-async def issue_ticket(request: web.Request) -> web.Response:
+async def issue_ticket(request: Request) -> web.Response:
     """``POST /v1/streams/ticket``: issue a ticket, which opens one stream without a token within 30 seconds."""
-    ticket, claims = secrets.token_urlsafe(TICKET_BYTES), msgspec.json.encode(request[CLAIMS])
+    ticket, claims = secrets.token_urlsafe(32), msgspec.json.encode(request[CLAIMS])
     await request.app[STORE].tickets.store(token_digest(ticket), claims, TICKET_TTL_SECONDS)
     return encode_response({"ticket": ticket, "expires_in": TICKET_TTL_SECONDS}, status=201)
 

@@ -17,9 +17,6 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-REPOST_PREFIX = "RT @{}: "
-"""Begins the text of a repost; filled with the login of the original's author."""
-
 
 def encode_or_log(entry: Entry, version: str, render: Callable[[Json, Entry], Json]) -> bytes:
     """Return what ``render`` makes of the status of a log entry, as JSON. For a faulty entry, log this, return b""."""
@@ -55,17 +52,15 @@ def status_text(status: Json) -> StatusText:
     original = reposted_status(status)
     if original is None:
         return StatusText(status["message"], status["entities"])
-    prefix = REPOST_PREFIX.format(original["login"])
-    shift, found = len(prefix), original["entities"].items()
-    entities = {kind: [_shift_entity(entity, shift) for entity in members] for kind, members in found}
+    prefix = f"RT @{original['login']}: "
+    shift = len(prefix)
+    entities = {
+        kind: [{**entity, "indices": [at + shift for at in entity["indices"]]} for entity in members]
+        for kind, members in original["entities"].items()
+    }
     mention_span = [len("RT "), shift - len(": ")]
     author = {"login": original["login"], "id": original["uid"], "indices": mention_span}
     return StatusText(prefix + original["message"], {**entities, "mentions": [author, *entities["mentions"]]})
-
-
-def _shift_entity(entity: Json, by: int) -> Json:
-    start, end = entity["indices"]
-    return {**entity, "indices": [start + by, end + by]}
 
 
 def shown_media(status: Json) -> list[Json]:

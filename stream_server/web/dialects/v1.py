@@ -18,7 +18,7 @@ from filters.narrowing import Kinds
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, BadRequest, NotAcceptable, Unauthorized
 from stream_server.hub.messages import Framing
-from stream_server.web.dialects.v1_framing import MEDIA_TYPE, V1FramingOptions, select_v1_framing
+from stream_server.web.dialects.v1_framing import V1FramingOptions, select_v1_framing
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_of
@@ -26,9 +26,9 @@ from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import ANONYMOUS, DIALECT_CONNECTS
-from stream_server.web.route import Dialect
+from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, read_stream_parameters
-from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
+from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
@@ -46,9 +46,6 @@ FILTER_LEVELS = {"none": False, "low": False, "medium": True}
 MAX_BACKFILL_COUNT = 150_000
 """Most earlier statuses that a client may request with ``count``."""
 
-PUBLIC_KINDS = {"kinds": "post,delete"}
-"""The kinds of entries that Twitter's public v1.1 streams send."""
-
 TOKEN_PARAMETER = "oauth_token"  # noqa: S105 - the name of a parameter
 """Parameter of OAuth 1.0a (RFC 5849 §3.5) that carries an access token of this server, which is sufficient proof.
 
@@ -57,10 +54,9 @@ The server ignores the signature, because it never issues the two secrets that a
 
 _HEADER_PARAMETER = re.compile(r'(?<![a-z_])([a-z_]{1,40})\s*=\s*"([^"]*)"')
 _COUNT = re.compile(r"-?[0-9]{1,9}")
-_IDS = re.compile(r"[0-9,\s]+")
 
 
-async def read_v1_parameters(request: web.Request) -> dict[str, str]:
+async def read_v1_parameters(request: Request) -> dict[str, str]:
     """Return the nonempty parameters of the query and the form. Repeated list parameters are joined with commas."""
     if V1_PARAMETERS not in request:
         request[V1_PARAMETERS] = await read_stream_parameters(
@@ -69,19 +65,12 @@ async def read_v1_parameters(request: web.Request) -> dict[str, str]:
     return request[V1_PARAMETERS]
 
 
-def read_framing_options(request: web.Request, stream: str, parameters: Mapping[str, str]) -> V1FramingOptions:
-    """Return the message format that the client requests. An option with an unknown value counts as off."""
-    delimited = parameters.get("delimited", "").lower() == "length"
-    stall_warnings = parameters.get("stall_warnings", "").lower() == "true"
-    return V1FramingOptions(stream, delimited, stall_warnings, supports_chunked(request))
-
-
 def read_predicates(parameters: Mapping[str, str]) -> dict[str, str]:
     """Return the filters track, follow and locations. Raises NotAcceptable if all are absent or one is invalid."""
     filters = {name: parameters[name] for name in FILTER_PARAMETERS if name in parameters}
     if not filters:
         raise NotAcceptable("No filter parameters found. Expect at least one parameter: follow track locations")
-    if not _IDS.fullmatch(filters.get("follow", "0")):
+    if not re.fullmatch(r"[0-9,\s]+", filters.get("follow", "0")):
         raise NotAcceptable("follow must be a list of numeric user ids", param="follow")
     _check_boxes(filters.get("locations", "").split(","))
     return filters
@@ -89,7 +78,8 @@ def read_predicates(parameters: Mapping[str, str]) -> dict[str, str]:
 
 def common_filters(parameters: Mapping[str, str]) -> dict[str, str]:
     """Return the filters of every v1.1 stream: the kinds ``post`` and ``delete``, and ``language`` if requested."""
-    return PUBLIC_KINDS | ({"language": parameters["language"]} if "language" in parameters else {})
+    language = {"language": parameters["language"]} if "language" in parameters else {}
+    return {"kinds": "post,delete", **language}
 
 
 def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
@@ -121,23 +111,20 @@ def read_count(parameters: Mapping[str, str], scopes: Collection[str]) -> int:
 
 def _check_boxes(numbers: list[str]) -> None:
     """Raise NotAcceptable, as v1.1 does, if a box of ``locations`` has invalid degrees or crosses longitude 180."""
-    if len(numbers) % 4 or len(numbers) > 4 * MAX_BOXES or not all(map(_is_number, numbers)):
+    try:
+        degrees = [] if len(numbers) % 4 or len(numbers) > 4 * MAX_BOXES else list(map(float, numbers))
+    except ValueError:
         return
-    for start in range(0, len(numbers), 4):
+    if not all(map(math.isfinite, degrees)):
+        return
+    for start in range(0, len(degrees), 4):
         box = ", ".join(number.strip() for number in numbers[start : start + 4])
-        west, south, east, north = map(float, numbers[start : start + 4])
+        west, south, east, north = degrees[start : start + 4]
         if max(abs(west), abs(east)) > 180 or max(abs(south), abs(north)) > 90:
             raise NotAcceptable(f"Latitude/longitude are not valid: {box}", param="locations")
         if west >= east or south >= north:
             message = f"Bounding box is invalid: {box}. The first pair must be the SW corner of the box"
             raise NotAcceptable(message, param="locations")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def find_token(authorization: str, parameters: Mapping[str, str]) -> str | None:
@@ -146,42 +133,27 @@ def find_token(authorization: str, parameters: Mapping[str, str]) -> str | None:
     if scheme.lower() == "bearer":
         return credentials.strip() or None
     if scheme.lower() == "oauth":
-        return _token_in_header(credentials) or None
+        pairs = _HEADER_PARAMETER.findall(credentials)
+        return next((unquote(value) for name, value in pairs if name == TOKEN_PARAMETER), None) or None
     return None if scheme else parameters.get(TOKEN_PARAMETER) or None
 
 
-def _token_in_header(credentials: str) -> str | None:
-    """Return ``oauth_token`` from the ``name="value"`` pairs of an OAuth Authorization header, or None if absent."""
-    pairs = _HEADER_PARAMETER.findall(credentials)
-    return next((unquote(value) for name, value in pairs if name == TOKEN_PARAMETER), None)
-
-
-SAMPLE_PERCENT = "1"
-"""Percentage of the public statuses that ``statuses/sample`` sends."""
-
-V1_STATUS_CODES = {400: 406, 405: 405, 415: 406, 429: 420}
-"""For each of this server's error statuses that v1.1 does not use, the status that v1.1 uses instead. 405 stays."""
-
-REASON_420 = "Enhance Your Calm"
-"""Reason phrase of status 420, which HTTP does not define."""
-
-
-async def filter_stream(request: web.Request) -> web.StreamResponse:
+async def filter_stream(request: Request) -> web.StreamResponse:
     """``/1.1/statuses/filter.json``: send posts in ``language`` that match ``track``, ``follow`` or ``locations``."""
     return await _plan_and_open(request, "statuses/filter", read_predicates)
 
 
-async def sample_stream(request: web.Request) -> web.StreamResponse:
+async def sample_stream(request: Request) -> web.StreamResponse:
     """``/1.1/statuses/sample.json``: send one public status in a hundred, the same statuses to every client."""
-    return await _plan_and_open(request, "statuses/sample", lambda _: {"sample": SAMPLE_PERCENT})
+    return await _plan_and_open(request, "statuses/sample", lambda _: {"sample": "1"})
 
 
-async def firehose_stream(request: web.Request) -> web.StreamResponse:
+async def firehose_stream(request: Request) -> web.StreamResponse:
     """``/1.1/statuses/firehose.json``: send all public statuses."""
     return await _plan_and_open(request, "statuses/firehose", lambda _: {"firehose": "true"})
 
 
-async def read_token(request: web.Request) -> str:
+async def read_token(request: Request) -> str:
     """Return the token in the Authorization header, else in ``oauth_token`` of the query or of a form.
 
     Raises Unauthorized if all are absent.
@@ -205,8 +177,10 @@ async def read_token(request: web.Request) -> str:
 
 def error_response(error: ApiError) -> web.Response:
     """Return the HTTP response for ``error``: its message as plain text, with the status that v1.1 uses for it."""
-    status = 416 if error.param == "count" else V1_STATUS_CODES.get(error.status, error.status)
-    response = web.Response(text=f"{error.message}\n", status=status, reason=REASON_420 if status == 420 else None)
+    # v1.1 uses other statuses in the place of these. HTTP does not define 420, so it needs its reason phrase.
+    status = 416 if error.param == "count" else {400: 406, 415: 406, 429: 420}.get(error.status, error.status)
+    reason = "Enhance Your Calm" if status == 420 else None
+    response = web.Response(text=f"{error.message}\n", status=status, reason=reason)
     response.headers[hdrs.CACHE_CONTROL] = "no-store"
     if status == 401:
         response.headers[hdrs.WWW_AUTHENTICATE] = f'OAuth realm="{SERVER_NAME}", Bearer realm="{SERVER_NAME}"'
@@ -219,7 +193,7 @@ V1_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
 async def _plan_and_open(
-    request: web.Request, stream: str, read_filters: Callable[[Mapping[str, str]], dict[str, str]]
+    request: Request, stream: str, read_filters: Callable[[Mapping[str, str]], dict[str, str]]
 ) -> web.StreamResponse:
     """Open the stream of a route. ``read_filters`` returns its filters by the parameters, or refuses these."""
     await request.app[LIMITS].use(request, DIALECT_CONNECTS)
@@ -227,13 +201,20 @@ async def _plan_and_open(
     filters = read_filters(parameters) | common_filters(parameters)
     count = read_count(parameters, request[CLAIMS].scopes)
     no_statuses = excludes_all_statuses(parameters)
-    options = read_framing_options(request, stream, parameters)
+    # An option with an unknown value counts as off.
+    delimited = parameters.get("delimited", "").lower() == "length"
+    stall_warnings = parameters.get("stall_warnings", "").lower() == "true"
+    options = V1FramingOptions(stream, delimited, stall_warnings, request.version >= (1, 1))
     framing = compress_if_accepted(request, select_v1_framing(options))
     plan = await _plan(request, filters, framing, count)
-    return open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
+    if no_statuses:  # then the filter matches nothing: the client asked for a level that no status has
+        asked = plan.subscribe_request
+        nothing = Subscription(asked.subscription.bases, [Kinds(())], viewer_independent=True)
+        plan = plan._replace(subscribe_request=asked._replace(subscription=nothing))
+    return open_stream(request, plan, JSON_MEDIA_TYPE)
 
 
-async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
+async def _plan(request: Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
     """Plan a stream from ``abs(backfill_count)`` posts before the head on. A negative count lets it end at the head."""
     parser = request.app[SUBSCRIPTION_PARSER]
     if backfill_count:
@@ -245,9 +226,3 @@ async def _plan(request: web.Request, filters: dict[str, str], framing: Framing,
     if backfill_count >= 0:
         return plan
     return plan._replace(subscribe_request=plan.subscribe_request._replace(until=head))
-
-
-def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:
-    """Return a copy of the plan whose filter matches nothing: the client asked for a level that no status has."""
-    nothing = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
-    return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=nothing))

@@ -31,16 +31,7 @@ from stream_server.web.dialects.status_text import (
 )
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
-SOURCE = "web"
-"""The app that posted a status. This server does not record it."""
-
-FILTER_LEVEL = "low"
-"""``filter_level`` of every status, because this server does not rate statuses."""
-
 MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
-MEDIA_SIZES = ("thumb", "small", "medium", "large")
-"""Sizes that Twitter's v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
-
 MAX_CACHED_BIOS = 1024
 """Descriptions whose links are cached, because authors post repeatedly."""
 
@@ -78,18 +69,23 @@ def render_delete(status: Json, deleted_ms: int) -> Json:
 
 def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
     """Return a status in v1.1 format without its original. ``reply_to_login``: login of the user whom it answers."""
-    words = status_text(status)
+    words, answered = status_text(status), answered_user(status, reply_to_login)
+    shown = reposted_status(status) or status
+    is_quote = shown["origin"] is not None and bool(shown["message"])
     return {
         "created_at": format_timestamp(parse_iso_ms(status["posted"])),
         **_id_members("id", status["id"]),
         "text": words.text,
-        "source": SOURCE,
+        "source": "web",  # the app that posted a status, which this server does not record
         "truncated": False,
-        **_reply_members(status, reply_to_login),
+        **_id_members("in_reply_to_status_id", status["in_reply_to"]),
+        **_id_members("in_reply_to_user_id", None if answered is None else answered.uid),
+        "in_reply_to_screen_name": None if answered is None else answered.login,
         "user": render_user(status["uid"], status["login"], author),
         **_geo_members(status),
         "contributors": None,
-        **_quote_members(reposted_status(status) or status),
+        "is_quote_status": is_quote,
+        **(_id_members("quoted_status_id", shown["origin"]) if is_quote else {}),
         "quote_count": 0,
         "reply_count": status["comments"],
         "retweet_count": status["reposts"],
@@ -97,26 +93,9 @@ def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: 
         **_render_entities(status, words),
         "favorited": False,
         "retweeted": False,
-        "filter_level": FILTER_LEVEL,
+        "filter_level": "low",  # this server does not rate statuses
         "lang": status["lang"],
     }
-
-
-def _reply_members(status: Json, reply_to_login: str | None) -> Json:
-    """Return the five ``in_reply_to_…`` members."""
-    answered = answered_user(status, reply_to_login)
-    return {
-        **_id_members("in_reply_to_status_id", status["in_reply_to"]),
-        **_id_members("in_reply_to_user_id", None if answered is None else answered.uid),
-        "in_reply_to_screen_name": None if answered is None else answered.login,
-    }
-
-
-def _quote_members(shown: Json) -> Json:
-    """Return whether a status quotes another, and which. ``shown`` is the original if the status is a repost."""
-    if shown["origin"] is None or not shown["message"]:
-        return {"is_quote_status": False}
-    return {"is_quote_status": True, **_id_members("quoted_status_id", shown["origin"])}
 
 
 def _id_members(name: str, text: str | None) -> Json:
@@ -158,14 +137,25 @@ def _render_entities(status: Json, status_words: StatusText) -> Json:
     """Return the entities and media of a status. Mentions of logins that no user has are left out."""
     found, text_length = status_words.entities, len(status_words.text)
     original = reposted_status(status)
-    source = {} if original is None else _source_members(original)
+    source: Json = {}  # whose media a repost shows
+    if original is not None:
+        source = _id_members("source_status_id", original["id"]) | _id_members("source_user_id", original["uid"])
     shown = [medium for medium in shown_media(status) if medium["type"] in MEDIA_TYPES]
     media = [_render_media(medium, text_length) | source for medium in shown]
     entities: Json = {
         "hashtags": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["hashtags"]],
         "symbols": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["cashtags"]],
         "urls": found["urls"],
-        "user_mentions": [_render_mention(mention) for mention in found["mentions"] if mention.get("id") is not None],
+        "user_mentions": [  # log entries have no names of mentioned users
+            {
+                "screen_name": mention["login"],
+                "name": mention["login"],
+                **_id_members("id", mention["id"]),
+                "indices": mention["indices"],
+            }
+            for mention in found["mentions"]
+            if mention.get("id") is not None
+        ],
     }
     members: Json = {"entities": entities}
     if media:
@@ -174,12 +164,6 @@ def _render_entities(status: Json, status_words: StatusText) -> Json:
     if media or found["urls"]:
         members["possibly_sensitive"] = False
     return members
-
-
-def _render_mention(mention: Json) -> Json:
-    """Return a mention in v1.1 format. Log entries have no names of mentioned users, so ``name`` is the login."""
-    login, indices = mention["login"], mention["indices"]
-    return {"screen_name": login, "name": login, **_id_members("id", mention["id"]), "indices": indices}
 
 
 def _render_media(medium: Json, text_length: int) -> Json:
@@ -191,13 +175,9 @@ def _render_media(medium: Json, text_length: int) -> Json:
         **dict.fromkeys(("media_url", "media_url_https", "url", "expanded_url"), url),
         "display_url": url.partition("://")[2],
         "type": MEDIA_TYPES[medium["type"]],
-        "sizes": {size: {"w": 0, "h": 0, "resize": "fit"} for size in MEDIA_SIZES},
+        # The width and height are 0, because the server does not fetch media.
+        "sizes": {size: {"w": 0, "h": 0, "resize": "fit"} for size in ("thumb", "small", "medium", "large")},
     }
-
-
-def _source_members(original: Json) -> Json:
-    """Return the members that say whose media a repost shows."""
-    return _id_members("source_status_id", original["id"]) | _id_members("source_user_id", original["uid"])
 
 
 def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
@@ -248,24 +228,16 @@ def _bio_links(bio: str) -> tuple[Url, ...]:
 
 LINE_END = b"\r\n"
 
-MEDIA_TYPE = "application/json"
-
-CODE_STALL, CODE_NORMAL, CODE_REVOKED, CODE_ADMIN_LOGOUT = 4, 5, 6, 7
-CODE_BACKFILL_DONE, CODE_EXCEPTION, CODE_SHED_LOAD = 9, 10, 12
-
 DISCONNECT_CODES = {
     "shutdown": 1,
-    "too_slow": CODE_STALL,
-    "token_expired": CODE_REVOKED,
-    "token_revoked": CODE_REVOKED,
-    "suspended": CODE_REVOKED,
-    "account_deleted": CODE_REVOKED,
-    "too_many_streams": CODE_ADMIN_LOGOUT,
-    "closed_by_user": CODE_NORMAL,
-    "backfill_done": CODE_BACKFILL_DONE,
-    "resync": CODE_SHED_LOAD,
+    "too_slow": 4,  # stall
+    "closed_by_user": 5,  # normal
+    **dict.fromkeys(("token_expired", "token_revoked", "suspended", "account_deleted"), 6),  # token revoked
+    "too_many_streams": 7,  # admin logout
+    "backfill_done": 9,  # the end of a stream with a negative count
+    "resync": 12,  # shed load
 }
-"""Twitter v1.1's disconnect code for each goodbye code. Others become :data:`CODE_EXCEPTION`."""
+"""Twitter v1.1's disconnect code for each goodbye code, with Twitter's name for it. Others become 10 (exception)."""
 
 
 class V1FramingOptions(NamedTuple):
@@ -328,19 +300,13 @@ class V1ControlEncoder:
 
     def _render(self, kind: str, message: Json) -> Json | None:
         if kind == "goodbye":
-            code = DISCONNECT_CODES.get(message["code"], CODE_EXCEPTION)
+            code = DISCONNECT_CODES.get(message["code"], 10)
             return {"disconnect": {"code": code, "stream_name": self._options.stream, "reason": message["reason"]}}
         if kind == "gap":  # Twitter sends a running total; here clients share the bytes, so it is this gap's
             return {"limit": {"track": message["count"] or 0, "timestamp_ms": str(parse_iso_ms(message["at"]))}}
         if kind == "warning" and self._options.stall_warnings:
-            return _render_warning(message)
+            name = str(message["code"]).upper()
+            fullness = {"percent_full": message["percent"]} if "percent" in message else {}  # of the send buffer
+            text = message.get("message") or name.replace("_", " ").capitalize()
+            return {"warning": {"code": name, "message": text, **fullness}}
         return None
-
-
-def _render_warning(notice: Json) -> Json:
-    """Return Twitter's ``warning`` message: the code in capitals, and how full the send buffer is, if known."""
-    code = str(notice["code"]).upper()
-    warning: Json = {"code": code, "message": notice.get("message") or code.replace("_", " ").capitalize()}
-    if "percent" in notice:
-        warning["percent_full"] = notice["percent"]
-    return {"warning": warning}

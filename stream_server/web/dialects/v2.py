@@ -13,7 +13,7 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
+from stream_server.web.dialects.v2_framing import select_v2_framing
 from stream_server.web.dialects.v2_parameters import (
     NO_RULES_PROBLEM,
     InvalidValue,
@@ -29,20 +29,14 @@ from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import DIALECT_CONNECTS
-from stream_server.web.route import Dialect
-from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
+from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
+from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
-MAX_BACKFILL_MINUTES = 5
-SAMPLE_PERCENT = "1"
-"""Percentage of the public posts that the sample stream sends."""
 
-_TIME_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", re.ASCII)
-
-
-async def read_token(request: web.Request) -> str:
+async def read_token(request: Request) -> str:
     """Return the bearer token of a request; raise Unauthorized if there is none."""
     return read_bearer_token(request)
 
@@ -50,7 +44,7 @@ async def read_token(request: web.Request) -> str:
 V2_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
-async def search_stream(request: web.Request) -> web.StreamResponse:
+async def search_stream(request: Request) -> web.StreamResponse:
     """``GET /2/tweets/search/stream``: send posts that match the caller's saved rules.
 
     409 if the caller has none now, and had none where the stream begins.
@@ -58,16 +52,20 @@ async def search_stream(request: web.Request) -> web.StreamResponse:
     return await _plan_and_open(request, {"rules": "saved"})
 
 
-async def sample_stream(request: web.Request) -> web.StreamResponse:
+async def sample_stream(request: Request) -> web.StreamResponse:
     """``GET /2/tweets/sample/stream``: send one public post in a hundred, the same ones to every client."""
-    return await _plan_and_open(request, {"sample": SAMPLE_PERCENT})
+    return await _plan_and_open(request, {"sample": "1"})
 
 
-async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
+async def _plan_and_open(request: Request, filters: dict[str, str]) -> web.StreamResponse:
     v2_query = read_v2_query(request)
-    framing = select_v2_framing(read_fields(v2_query), chunked=supports_chunked(request))
+    framing = select_v2_framing(read_fields(v2_query), chunked=request.version >= (1, 1))
     framing = compress_if_accepted(request, framing)
-    parameters = {**filters, **_start_parameters(v2_query)}
+    parameters, minutes = dict(filters), read_int(v2_query, "backfill_minutes", 0, 0, 5)
+    if "start_time" in v2_query:
+        parameters["since"] = _read_time(v2_query, "start_time")
+    elif minutes:
+        parameters["since"] = f"-{minutes}m"
     await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     with _refuse_future_time(v2_query, "start_time"):
         asked = request.app[SUBSCRIPTION_PARSER].read(parameters, impersonal=True)
@@ -77,18 +75,10 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
         present, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
         if not present:
             return problem_response(NO_RULES_PROBLEM, 409)
-    return open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE)
+    return open_stream(request, await _with_end_time(request, plan, v2_query), JSON_MEDIA_TYPE)
 
 
-def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return ``start_time`` or ``backfill_minutes`` as the native parameter ``since``. Without both, return {}."""
-    minutes = read_int(query_parameters, "backfill_minutes", 0, 0, MAX_BACKFILL_MINUTES)
-    if "start_time" in query_parameters:
-        return {"since": _read_time(query_parameters, "start_time")}
-    return {"since": f"-{minutes}m"} if minutes else {}
-
-
-async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:
+async def _with_end_time(request: Request, plan: StreamPlan, query_parameters: Mapping[str, str]) -> StreamPlan:
     """End the stream at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
     if "end_time" not in query_parameters:
         return plan
@@ -106,8 +96,9 @@ async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameter
 def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
     """Return the text of the parameter ``name``. Raises InvalidValue unless it is an ISO 8601 time in UTC."""
     text = query_parameters[name]
+    is_time = re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", text, re.ASCII)
     try:
-        datetime.fromisoformat(text if _TIME_PATTERN.fullmatch(text) else "no time")
+        datetime.fromisoformat(text if is_time else "no time")
     except ValueError:
         raise InvalidValue(name, text, "is not a time such as 2026-11-21T22:00:00Z") from None
     return text

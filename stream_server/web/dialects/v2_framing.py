@@ -36,8 +36,6 @@ _MEDIA_TYPES = {
 }
 """For each media type the first number of X's media key, and X's type. X has none for audio, so it becomes video."""
 
-_URL_MEMBERS = ("url", "expanded_url", "display_url")
-
 
 class KnownUsers(NamedTuple):
     """Profiles of a status's author and its original's author, and the login of the user whom it replies to."""
@@ -55,6 +53,9 @@ def render_tweet(status: Json, fields: frozenset[str]) -> Json:
 def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelection) -> dict[str, list[Json]]:
     """Return the users, Tweets, places and media that the client's expansions request, as far as they are known."""
     expansions, original, place = fields.expansions, status.get("original"), status["place"]
+    media = _media_by_key(status) if "attachments.media_keys" in expansions else {}
+    if original and "referenced_tweets.id.attachments.media_keys" in expansions:
+        media |= _media_by_key(original)
     users: dict[str, Json] = {}
     for user in _included_users(status, known_users, expansions):
         users.setdefault(user[0], render_user(*user, fields.user))
@@ -62,7 +63,7 @@ def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelectio
         "users": list(users.values()),
         "tweets": [render_tweet(original, fields.tweet)] if original and "referenced_tweets.id" in expansions else [],
         "places": [render_place(place, fields.place)] if place and "geo.place_id" in expansions else [],
-        "media": [render_media(*media, fields.media) for media in _included_media(status, expansions).items()],
+        "media": [render_media(key, attached, fields.media) for key, attached in media.items()],
     }
     return {name: objects for name, objects in includes.items() if objects}
 
@@ -109,15 +110,6 @@ def _included_users(
                 yield mention["id"], mention["login"], None
 
 
-def _included_media(status: Json, expansions: frozenset[str]) -> Json:
-    """Return the JSON of each media attachment that the expansions request, by its media key."""
-    found = _media_by_key(status) if "attachments.media_keys" in expansions else {}
-    original = status.get("original")
-    if original and "referenced_tweets.id.attachments.media_keys" in expansions:
-        found |= _media_by_key(original)
-    return found
-
-
 def _media_by_key(status: Json) -> Json:
     """Return the attachments of a status, those of its original for a repost, by media key.
 
@@ -137,7 +129,10 @@ def _render_entities(status: Json) -> Json:
         ],
         "hashtags": [_render_span(tag, tag=tag["text"]) for tag in found["hashtags"]],
         "cashtags": [_render_span(tag, tag=tag["text"]) for tag in found["cashtags"]],
-        "urls": [_render_span(url, **{name: url[name] for name in _URL_MEMBERS}) for url in found["urls"]],
+        "urls": [
+            _render_span(url, **{name: url[name] for name in ("url", "expanded_url", "display_url")})
+            for url in found["urls"]
+        ],
     }
     return {name: items for name, items in entities.items() if items}
 
@@ -235,11 +230,6 @@ _MEDIA_MEMBERS: dict[str, Callable[[Json], object]] = {
 
 LINE_END = b"\r\n"
 
-MAX_CACHED_FRAMINGS = 256
-"""Framings that are kept for sharing. Clients beyond these get a framing of their own."""
-
-MEDIA_TYPE = "application/json"
-
 DISABLED_BECAUSE = {FILTER_DISABLED: "failed", FILTER_TOO_COSTLY: "takes too long"}
 """The codes of warnings that a filter or rule was disabled, and the reasons as clients read them."""
 
@@ -254,7 +244,7 @@ DISCONNECT_TYPES = {
 }
 
 
-@lru_cache(MAX_CACHED_FRAMINGS)
+@lru_cache(256)  # clients beyond these get a framing of their own
 def select_v2_framing(fields: FieldSelection, *, chunked: bool) -> Framing:
     """Return the framing that encodes Tweets with the members in ``fields``. Equal arguments share one framing."""
     return Framing("v2", TweetEncoder(fields), encode_control, wrap_chunk if chunked else wrap_raw)
@@ -271,14 +261,10 @@ class TweetEncoder:
         if entry.kind != "post":
             return b""
         if matched is None:
-            return self._encode_shared(entry)
+            body = encode_or_log(entry, "v2", self._render)  # as all clients get it; empty for a faulty post
+            return body and body + LINE_END
         shared = entry.frame(self)
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
-
-    def _encode_shared(self, entry: Entry) -> bytes:
-        """Return a post as all clients get it, without ``matching_rules``. For a faulty post, log this, return b""."""
-        body = encode_or_log(entry, "v2", self._render)
-        return body and body + LINE_END
 
     def _render(self, status: Json, entry: Entry) -> Json:
         facts = entry.facts
@@ -292,36 +278,20 @@ def encode_control(message: ControlMessage) -> bytes:
     """Return a control message in v2: a line end for `hello` and `heartbeat`, an error for a problem, else b""."""
     if message.kind in {"hello", "heartbeat"}:
         return LINE_END
-    encoders = {"goodbye": _encode_goodbye, "gap": _encode_gap, "warning": _encode_warning}
-    encode = encoders.get(message.kind)
-    return b"" if encode is None else encode(msgspec.json.decode(message.data))
-
-
-def _encode_goodbye(message: Json) -> bytes:
-    """Encode a `goodbye` as Twitter's disconnect error, or as b"" if the stream reached its requested end."""
-    kind = DISCONNECT_TYPES.get(message["code"])
-    if kind is None:
+    if message.kind not in {"goodbye", "gap", "warning"}:
         return b""
-    title = "operational-disconnect"
-    problem = PROBLEM_TYPE_PREFIX + title
-    return _encode_error(title=title, disconnect_type=kind, detail=message["reason"], type=problem)
-
-
-def _encode_gap(message: Json) -> bytes:
-    """Encode a `gap` (lost events) as an error. Twitter has no such message, but clients show any error."""
-    lost = "An unknown number of events" if message["count"] is None else f"{message['count']} events"
-    detail = f"{lost} could not be delivered ({message['reason']})."
-    return _encode_error(title="Gap", detail=detail, type="about:blank")
-
-
-def _encode_warning(message: Json) -> bytes:
-    """Encode the warning that a rule or filter was disabled as an error, other warnings as b""."""
-    if message["code"] not in DISABLED_BECAUSE:
-        return b""
-    subject = f"The rule {message['rule']}" if message.get("rule") else f"The filter {message['filter']}"
-    detail = f"{subject} {DISABLED_BECAUSE[message['code']]} and matches nothing on this stream."
-    return _encode_error(title="Warning", detail=detail, type="about:blank")
-
-
-def _encode_error(**members: str) -> bytes:
-    return encode_json({"errors": [members]}) + LINE_END
+    told: Json = msgspec.json.decode(message.data)
+    error: Json | None = None
+    if message.kind == "goodbye" and told["code"] in DISCONNECT_TYPES:  # else the stream reached its requested end
+        title, kind = "operational-disconnect", DISCONNECT_TYPES[told["code"]]
+        problem = PROBLEM_TYPE_PREFIX + title
+        error = {"title": title, "disconnect_type": kind, "detail": told["reason"], "type": problem}
+    elif message.kind == "gap":  # Twitter has no such message, but clients show any error
+        lost = "An unknown number of events" if told["count"] is None else f"{told['count']} events"
+        detail = f"{lost} could not be delivered ({told['reason']})."
+        error = {"title": "Gap", "detail": detail, "type": "about:blank"}
+    elif message.kind == "warning" and told["code"] in DISABLED_BECAUSE:
+        subject = f"The rule {told['rule']}" if told.get("rule") else f"The filter {told['filter']}"
+        detail = f"{subject} {DISABLED_BECAUSE[told['code']]} and matches nothing on this stream."
+        error = {"title": "Warning", "detail": detail, "type": "about:blank"}
+    return b"" if error is None else encode_json({"errors": [error]}) + LINE_END

@@ -17,11 +17,10 @@ from stream_server.web.dialects.status_text import Json
 from stream_server.web.http.query import query_of
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
 from stream_server.web.limits.rate_limits import Allowance
+from stream_server.web.route import Request
 
 PROBLEM_TYPE_PREFIX = "https://api.twitter.com/2/problems/"
 """Prefix of all problem types. Clients compare the types as text."""
-
-PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 NO_RULES_PROBLEM: Json = {
     "title": "ConnectionException",
@@ -30,8 +29,6 @@ NO_RULES_PROBLEM: Json = {
     "type": PROBLEM_TYPE_PREFIX + "streaming-connection",
 }
 """Answer (with status 409) to a user who connects to the search stream without saved rules."""
-
-_INVALID_REQUEST_DETAIL = "One or more parameters to your request was invalid."
 
 
 class InvalidValue(BadRequest):
@@ -54,7 +51,7 @@ def error_response(error: ApiError) -> web.Response:
 
 def problem_response(body: Json, status: int) -> web.Response:
     """Return an HTTP answer with a problem (RFC 9457) as its body."""
-    headers = {**JSON_HEADERS, hdrs.CONTENT_TYPE: PROBLEM_MEDIA_TYPE}
+    headers = {**JSON_HEADERS, hdrs.CONTENT_TYPE: "application/problem+json"}
     return web.Response(body=encode_json(body), status=status, headers=headers)
 
 
@@ -69,24 +66,20 @@ def render_problem(error: ApiError) -> Json:
     if error.error_code == "too_many":
         return {"title": "RulesCapProblem", "detail": error.message, "type": PROBLEM_TYPE_PREFIX + "rule-cap"}
     if _v2_status(error) == 400:
-        return _render_invalid_request(error)
+        values = [error.value] if isinstance(error, InvalidValue) else []
+        parameters = {} if error.param is None else {error.param: values}
+        return {
+            "errors": [{"parameters": parameters, "message": error.message}],
+            "title": "Invalid Request",
+            "detail": "One or more parameters to your request was invalid.",
+            "type": PROBLEM_TYPE_PREFIX + "invalid-request",
+        }
     title = HTTPStatus(error.status).phrase
     return {"title": title, "detail": error.message, "type": "about:blank", "status": error.status}
 
 
 def _v2_status(error: ApiError) -> int:
     return 400 if error.status in {406, 413, 415} else error.status  # v2 does not have these three
-
-
-def _render_invalid_request(error: ApiError) -> Json:
-    """Return Twitter v2's problem for an invalid request, with the parameter and its value if they are known."""
-    values = [error.value] if isinstance(error, InvalidValue) else []
-    parameters = {} if error.param is None else {error.param: values}
-    errors, problem_type = (
-        [{"parameters": parameters, "message": error.message}],
-        PROBLEM_TYPE_PREFIX + "invalid-request",
-    )
-    return {"errors": errors, "title": "Invalid Request", "detail": _INVALID_REQUEST_DETAIL, "type": problem_type}
 
 
 def _split_names(names: str) -> frozenset[str]:
@@ -177,7 +170,7 @@ def _read_names(parameters: Mapping[str, str], param: str, known: frozenset[str]
     return names
 
 
-def read_v2_query(request: web.Request) -> dict[str, str]:
+def read_v2_query(request: Request) -> dict[str, str]:
     """Return the query's parameters, each with its last value. Raises BadRequest for non-UTF-8 or over 200 pairs."""
     return dict(query_of(request).pairs)
 

@@ -4,6 +4,7 @@ import base64
 import binascii
 import time
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Meta
 from filters.error import ParameterError
 from stream_server.errors import BadRequest
 from stream_server.events.position import Position, format_iso_time
-from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, StoredRule
 from stream_server.web.api.rules import RuleTag
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_parameters import (
@@ -29,16 +30,11 @@ from stream_server.web.http.body import MAX_BODY_BYTES, read_json_body
 from stream_server.web.http.fields import Body
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_idempotency_key
+from stream_server.web.route import Request
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
-
-RULES_BODY_FACTOR = 16
-"""Size limit of a body, as a multiple of `MAX_BODY_BYTES`: 1,000 rules of 1,000 characters are a megabyte."""
 
 PAGE_TOKEN_BYTES = 10
 """Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
-
-RuleTexts = list[tuple[str, str]]
-"""The canonical texts and the tags of rules."""
 
 
 class RefusedRule(NamedTuple):
@@ -79,7 +75,7 @@ class RulesRequest(NamedTuple):
     delete_all: bool
 
 
-async def list_rules(request: web.Request) -> web.Response:
+async def list_rules(request: Request) -> web.Response:
     """``GET /2/tweets/search/stream/rules``: list the caller's rules, oldest first, all or those in ``ids``."""
     v2_query = read_v2_query(request)
     max_results = read_int(v2_query, "max_results", MAX_RULES_PER_USER, 1, MAX_RULES_PER_USER)
@@ -91,13 +87,13 @@ async def list_rules(request: web.Request) -> web.Response:
     return encode_response(render_listed(page, next_token, _now_ms()))
 
 
-async def count_rules(request: web.Request) -> web.Response:
+async def count_rules(request: Request) -> web.Response:
     """``GET /2/tweets/search/stream/rules/counts``: tell how many rules the caller has and how many a user may have."""
     fields = read_v2_query(request).get("rules_count.fields", "").split(",")
     return encode_response(render_counts(request[CLAIMS].sub, len(await _load_rules(request)), fields))
 
 
-async def change_rules(request: web.Request) -> web.Response:
+async def change_rules(request: Request) -> web.Response:
     """``POST /2/tweets/search/stream/rules``: add rules (201) or delete rules (200); each has its own outcome."""
     rules_request = await _read_rules_request(request)
     if rules_request.rules_body.add is not None:
@@ -105,29 +101,36 @@ async def change_rules(request: web.Request) -> web.Response:
     return await _delete_rules(request, rules_request)
 
 
-async def _read_rules_request(request: web.Request) -> RulesRequest:
+async def _read_rules_request(request: Request) -> RulesRequest:
     """Parse a POST that changes rules. Raises BadRequest unless it has exactly one of add, delete and delete_all."""
     v2_query = read_v2_query(request)
     dry_run, delete_all = read_bool(v2_query, "dry_run"), read_bool(v2_query, "delete_all")
-    body = await read_json_body(request, RULES_BODY_FACTOR * MAX_BODY_BYTES) if request.body_exists else b""
+    # 1,000 rules of 1,000 characters are a megabyte
+    body = await read_json_body(request, 16 * MAX_BODY_BYTES) if request.body_exists else b""
     rules_body = validation.decode_body(V2RulesBody, body) if body else V2RulesBody()
     if [rules_body.add is not None, rules_body.delete is not None, delete_all].count(True) != 1:
         raise BadRequest("Exactly one of `add`, `delete` and `delete_all` is required")
     return RulesRequest(rules_body, body, dry_run, delete_all)
 
 
-async def _add_rules(request: web.Request, rules_request: RulesRequest, new_rules: Sequence[V2NewRule]) -> web.Response:
+async def _add_rules(request: Request, rules_request: RulesRequest, new_rules: Sequence[V2NewRule]) -> web.Response:
     valid, refused = await _parse_rules(request, new_rules)
     created: list[StoredRule] = []
     if valid:
         key, add = read_idempotency_key(request, rules_request.raw_body), request.app[STORE].rules.add
         outcomes = await add(request[CLAIMS].sub, valid, key, dry_run=rules_request.dry_run)
-        created, duplicates = _split_outcomes(valid, outcomes)
-        refused += duplicates
+        for index, ((text, tag), outcome) in enumerate(zip(valid, outcomes, strict=True)):
+            if outcome.is_duplicate and outcome.saved is not None:
+                refused.append(RefusedRule(text, existing_id=outcome.saved.id))
+            else:  # a dry run saves none: their ids are made up
+                made_up = StoredRule(str(Position(_now_ms(), index, 0).status_number), text, tag)
+                created.append(outcome.saved or made_up)
     return encode_response(render_added(created, refused, _now_ms()), status=201)
 
 
-async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> tuple[RuleTexts, list[RefusedRule]]:
+async def _parse_rules(
+    request: Request, new_rules: Iterable[V2NewRule]
+) -> tuple[list[tuple[str, str]], list[RefusedRule]]:
     """Return the canonical text and the tag of each valid rule, and the invalid rules with their errors."""
     valid, refused, parsed = [], [], []
     for new_rule in new_rules:
@@ -148,19 +151,7 @@ async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> 
     return valid, refused
 
 
-def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:
-    """Split the added rules into created ones and refused duplicates. A dry run saves none: their ids are made up."""
-    created, duplicates, now_ms = [], [], _now_ms()
-    for index, ((text, tag), outcome) in enumerate(zip(texts, outcomes, strict=True)):
-        if outcome.is_duplicate and outcome.saved is not None:
-            duplicates.append(RefusedRule(text, existing_id=outcome.saved.id))
-        else:
-            dry_run_rule = StoredRule(str(Position(now_ms, index, 0).status_number), text, tag)
-            created.append(outcome.saved or dry_run_rule)
-    return created, duplicates
-
-
-async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> web.Response:
+async def _delete_rules(request: Request, rules_request: RulesRequest) -> web.Response:
     ids, unknown = await _ids_to_delete(request, rules_request)
     key = read_idempotency_key(request, rules_request.raw_body)
     remove = request.app[STORE].rules.remove
@@ -169,27 +160,22 @@ async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> we
     return encode_response(render_deleted(deleted, unknown, _now_ms()))
 
 
-async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
+async def _ids_to_delete(request: Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the ids of the rules to delete, and a pair ("values", text) for each given text that no saved rule has."""
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
         return list(dict.fromkeys(deletion.ids)), []
-    texts = {value: await _canonical_text_or_empty(request, value) for value in deletion.values}
+    texts = dict.fromkeys(deletion.values, "")  # the canonical ones; no saved rule has the text of an invalid one
+    for value in texts:
+        with suppress(ParameterError):
+            texts[value] = (await request.app[SUBSCRIPTION_PARSER].parse_rule(value, request[CLAIMS].sub)).text
     saved = await _load_rules(request)
     texts_to_delete, saved_texts = frozenset(texts.values()), {rule.rule for rule in saved}
     ids = [*deletion.ids, *(rule.id for rule in saved if rules_request.delete_all or rule.rule in texts_to_delete)]
     return list(dict.fromkeys(ids)), [("values", value) for value, text in texts.items() if text not in saved_texts]
 
 
-async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
-    """Return a rule's canonical text. Return "" if the rule is invalid, because no saved rule has this text."""
-    try:
-        return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value, request[CLAIMS].sub)).text
-    except ParameterError:
-        return ""
-
-
-async def _load_rules(request: web.Request) -> list[StoredRule]:
+async def _load_rules(request: Request) -> list[StoredRule]:
     saved, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
     return saved
 
@@ -234,23 +220,20 @@ def render_rule(saved: StoredRule) -> Json:
 
 def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
     """Return the page of rules at ``token``, and the next page's token or None. An invalid one raises InvalidValue."""
-    last_id = 0 if token is None else _decode_page_token(token)
+    last_id = 0
+    if token is not None:
+        try:
+            number = base64.b32hexdecode(token)
+        except (binascii.Error, ValueError):
+            number = b""
+        if len(number) != PAGE_TOKEN_BYTES:
+            raise InvalidValue("pagination_token", token, "is not a valid pagination token")
+        last_id = int.from_bytes(number)
     rest = [rule for rule in rules if int(rule.id) > last_id]
     shown = rest[:max_results]
     if len(rest) == len(shown):
         return shown, None
     return shown, base64.b32hexencode(int(shown[-1].id).to_bytes(PAGE_TOKEN_BYTES)).decode()
-
-
-def _decode_page_token(token: str) -> int:
-    """Return the rule id in a page token. Raises InvalidValue for an invalid token."""
-    try:
-        number = base64.b32hexdecode(token)
-    except (binascii.Error, ValueError):
-        number = b""
-    if len(number) != PAGE_TOKEN_BYTES:
-        raise InvalidValue("pagination_token", token, "is not a valid pagination token")
-    return int.from_bytes(number)
 
 
 def _without_empty(data: list[Json], meta: Json, errors: list[Json]) -> Json:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError, BadRequest, Forbidden, Unauthorized
@@ -27,19 +27,10 @@ from stream_server.web.http.app_keys import (
 )
 from stream_server.web.http.query import query_of
 from stream_server.web.http.usual_request import begin_to_ask
-from stream_server.web.route import Route
+from stream_server.web.route import AppValues, Request, Route
 
 TICKET_PARAMETER = "ticket"
 """Query parameter that carries a ticket. The middleware checks the ticket, so the handlers of streams ignore it."""
-
-MAX_KNOWN_SUBJECTS = 50_000
-"""Number of users of another issuer whose ids a process remembers, about 10 MB."""
-
-FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "Via")
-"""Headers by which a proxy shows itself, beside the header of the settings.
-
-Behind a proxy on this machine every client seems to be on this machine.
-"""
 
 LOCAL_NAME = "localhost"
 """The name of this machine for itself. Names that end with it are, too (RFC 6761 §6.3)."""
@@ -49,33 +40,33 @@ ADMIN_SCOPE = "admin"
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
 
-async def authenticate(request: web.Request, route: Route) -> Claims:
+async def authenticate(request: Request, route: Route) -> Claims:
     """Return the claims of the request's token or ticket.
 
     Raises Unauthorized if the token or ticket is missing, invalid, expired or revoked, or if its user does not exist.
     Raises Forbidden if the account is suspended.
     """
     app = request.app
-    ticket = read_ticket(request) if route.accepts_ticket else None
-    if ticket is None:
+    if not route.accepts_ticket or TICKET_PARAMETER not in query_of(request).names:
         token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
         if KEY_SET in app:
             await _fetch_key_for(app, token, request if route.is_streaming else None)
         claims = app[AUTH].verify(token, time.time())
     else:
+        ticket = read_ticket(request)
         await begin_to_ask(request)
         claims = await redeem_ticket(request, ticket)
     return await _check_claims(app, claims, request if route.is_streaming else None)
 
 
-async def authenticate_token(app: web.Application, token: str) -> Claims:
+async def authenticate_token(app: AppValues, token: str) -> Claims:
     """Return the claims of a token that a client sent in a message. Raises as :func:`authenticate` does."""
     if KEY_SET in app:
         await _fetch_key_for(app, token, None)
     return await _check_claims(app, app[AUTH].verify(token, time.time()), None)
 
 
-async def _check_claims(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
+async def _check_claims(app: AppValues, claims: Claims, stream_request: Request | None) -> Claims:
     """Return the claims with this server's id of the user and the scopes that the user was granted.
 
     Raises as :func:`authenticate` does. ``stream_request`` is the request if it opens a stream.
@@ -83,12 +74,16 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     subject = claims.sub
     if claims.profile is not None:
         claims = await _to_own_user(app, claims, stream_request)
-    token, statuses = token_id(claims), app[TOKEN_VALIDITY_CACHE]
+    token, statuses = TokenId(claims.sub, claims.jti, claims.session, claims.iat), app[TOKEN_VALIDITY_CACHE]
     token_validity = statuses.get_known(token)
     if token_validity is None:
+        await begin_to_ask(stream_request)
         if stream_request is not None:
-            await begin_to_ask(stream_request)
-            _read_relations_meanwhile(stream_request, token.uid)
+            # Most streams need the user's relations. So they are read before Redis has said whether the token is valid.
+            # The request holds them: they are forgotten with it if the token is refused.
+            viewers = app[HUB].viewer_cache
+            if viewers.get_loaded(token.uid) is None:
+                stream_request[VIEWER_READ] = viewers.start_reading(token.uid)
         token_validity = await statuses.ask(token, shared=stream_request is not None)
         if not token_validity.user_exists:
             app[SUBJECTS].pop(subject, None)  # another issuer's user may come back with a new account
@@ -98,7 +93,7 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     return claims
 
 
-async def _refuse_invalid_token(app: web.Application, token: TokenId, token_validity: TokenValidity) -> None:
+async def _refuse_invalid_token(app: AppValues, token: TokenId, token_validity: TokenValidity) -> None:
     """Raise Unauthorized if the token was revoked or its user does not exist, Forbidden if the user is suspended."""
     if not token_validity.user_exists and await app[STORE].sessions.is_gone(token.uid):
         raise Unauthorized("this account was deleted", code="account_deleted")
@@ -110,26 +105,16 @@ async def _refuse_invalid_token(app: web.Application, token: TokenId, token_vali
         raise Forbidden("this account is suspended", code="suspended")
 
 
-async def check_token_again(request: web.Request) -> None:
+async def check_token_again(request: Request) -> None:
     """Raise Unauthorized or Forbidden if the token of a long request has ended since it was checked."""
     claims = request[CLAIMS]
     if time.time() >= claims.exp:
         raise Unauthorized("the token has expired", code="token_expired")
-    token = token_id(claims)
+    token = TokenId(claims.sub, claims.jti, claims.session, claims.iat)
     await _refuse_invalid_token(request.app, token, await request.app[TOKEN_VALIDITY_CACHE].get(token))
 
 
-def _read_relations_meanwhile(request: web.Request, uid: str) -> None:
-    """Begin to read the user's relations, which most streams need, before Redis has said whether the token is valid.
-
-    The request holds them, so they are forgotten with it if the token is refused.
-    """
-    viewers = request.app[HUB].viewer_cache
-    if viewers.get_loaded(uid) is None:
-        request[VIEWER_READ] = viewers.start_reading(uid)
-
-
-async def _to_own_user(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
+async def _to_own_user(app: AppValues, claims: Claims, stream_request: Request | None) -> Claims:
     """Return the claims of another issuer's token with the user's id on this server in the place of the issuer's id."""
     assert claims.profile is not None
     known = app[SUBJECTS]
@@ -137,25 +122,20 @@ async def _to_own_user(app: web.Application, claims: Claims, stream_request: web
     if uid is None:
         await begin_to_ask(stream_request)
         uid = await app[STORE].users.user_of_subject(claims.sub, *claims.profile)
-        if len(known) >= MAX_KNOWN_SUBJECTS:
+        if len(known) >= 50_000:  # about 10 MB
             known.clear()
         known[claims.sub] = uid
     return replace(claims, sub=uid, profile=None)
 
 
-def token_id(claims: Claims) -> TokenId:
-    """Return the identity of a token, by which the store finds whether the token is revoked."""
-    return TokenId(claims.sub, claims.jti, claims.session, claims.iat)
-
-
-async def _fetch_key_for(app: web.Application, token: str, stream_request: web.Request | None) -> None:
+async def _fetch_key_for(app: AppValues, token: str, stream_request: Request | None) -> None:
     """Fetch the public key that verifies a token, if another issuer uses a key that this process does not have yet."""
     if app[KEY_SET].lacks_key_for(token):
         await begin_to_ask(stream_request)
     await app[KEY_SET].ensure_key_for(token)
 
 
-def read_bearer_token(request: web.Request) -> str:
+def read_bearer_token(request: Request) -> str:
     """Return the token of the Authorization header (RFC 6750 §2.1). Raises Unauthorized unless there is exactly one."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
     scheme, _, token = headers[0].partition(" ") if len(headers) == 1 else ("", "", "")
@@ -164,12 +144,9 @@ def read_bearer_token(request: web.Request) -> str:
     return token.strip()
 
 
-def read_ticket(request: web.Request) -> str | None:
-    """Return the ticket in the URL, or None. Raises BadRequest for two tickets, or for a ticket and a token."""
-    query = query_of(request)
-    if TICKET_PARAMETER not in query.names:
-        return None
-    found = query.values(TICKET_PARAMETER)
+def read_ticket(request: Request) -> str:
+    """Return the ticket in the URL. Raises BadRequest for two tickets, or for a ticket and a token."""
+    found = query_of(request).values(TICKET_PARAMETER)
     if len(found) > 1:
         raise BadRequest("given more than once", code="conflicting_parameters", param=TICKET_PARAMETER)
     if hdrs.AUTHORIZATION in request.headers:
@@ -178,7 +155,7 @@ def read_ticket(request: web.Request) -> str | None:
     return found[0]
 
 
-async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
+async def redeem_ticket(request: Request, ticket: str) -> Claims:
     """Use up a ticket and return its claims. Raises Unauthorized if it, or its token, is unknown, used or expired.
 
     A HEAD request opens no stream, so it does not use up its ticket.
@@ -198,7 +175,7 @@ def token_digest(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
-async def may_read_operations(request: web.Request) -> bool:
+async def may_read_operations(request: Request) -> bool:
     """Return whether :func:`require_operations` lets the caller read health details, metrics and the like."""
     try:
         await require_operations(request)
@@ -207,7 +184,7 @@ async def may_read_operations(request: web.Request) -> bool:
     return True
 
 
-async def require_operations(request: web.Request) -> None:
+async def require_operations(request: Request) -> None:
     """Raise Unauthorized or Forbidden unless the caller may read metrics, details of the readiness, and the version.
 
     By default anybody on this machine may read them, if the server listens on this machine only, no proxy stands before
@@ -228,13 +205,14 @@ async def require_operations(request: web.Request) -> None:
         raise Forbidden("the token lacks the scope admin")
 
 
-def _is_local(config: Config, request: web.Request) -> bool:
+def _is_local(config: Config, request: Request) -> bool:
     """Return whether the request comes from this machine, and its `Host` is a name of this machine.
 
     The name of another site can be made to lead to 127.0.0.1 (DNS rebinding). Then a page of that site could read what
     is open to this machine, but its browser sends the site's name as `Host`.
     """
-    if any(name in request.headers for name in (config.forwarded_header, *FORWARDING_HEADERS)):
+    # A proxy shows itself by one of these. Behind a proxy on this machine every client seems to be on this machine.
+    if any(name in request.headers for name in (config.forwarded_header, "Forwarded", "X-Forwarded-For", "Via")):
         return False
     try:  # only HTTP/1.0 may leave `Host` out, and no browser speaks that
         named = urlsplit("//" + request.headers.get(hdrs.HOST, LOCAL_NAME)).hostname or ""

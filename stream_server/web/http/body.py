@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, TooLarge, UnsupportedMediaType
 from stream_server.web.http.app_keys import BODY, TURN
+from stream_server.web.route import Request
 
 BODY_TIMEOUT_SECONDS = 15.0
 """Seconds within which the whole body must arrive. The server refuses a body that takes longer."""
@@ -55,7 +56,7 @@ class ContentType(NamedTuple):
 NO_CONTENT_TYPE = ContentType("")
 
 
-def read_content_type(request: web.Request) -> ContentType:
+def read_content_type(request: Request) -> ContentType:
     """Return the parsed `Content-Type`, :data:`NO_CONTENT_TYPE` without the header.
 
     The time is linear, and no library reads the header. Raises UnsupportedMediaType for a header that is not of the
@@ -67,22 +68,19 @@ def read_content_type(request: web.Request) -> ContentType:
 
 @lru_cache(64)  # clients send the same few
 def _parse_content_type(text: str) -> ContentType:
+    malformed = UnsupportedMediaType("send a media type such as application/json", param="Content-Type")
     found = _MEDIA_TYPE.match(text) if len(text) <= MAX_CONTENT_TYPE_CHARS else None
     if found is None:
-        raise _malformed_content_type()
+        raise malformed
     media_type, parameters, end = found[1].lower(), dict[str, str](), found.end()
     while end < len(text):
         parameter = _PARAMETER.match(text, end)
         if parameter is None:
-            raise _malformed_content_type()
+            raise malformed
         if parameter[1]:
             parameters[parameter[1].lower()] = parameter[2] or re.sub(r"\\(.)", r"\1", parameter[3] or "")
         end = parameter.end()
     return ContentType(media_type, parameters.get("charset", "").lower())
-
-
-def _malformed_content_type() -> UnsupportedMediaType:
-    return UnsupportedMediaType("send a media type such as application/json", param="Content-Type")
 
 
 def declared_length(headers: Mapping[str, str]) -> int | None:
@@ -104,7 +102,7 @@ def refuse_codings(headers: Mapping[str, str]) -> None:
             raise UnsupportedMediaType("send the body without compression", param=name)
 
 
-async def read_body(request: web.Request, max_bytes: int) -> bytes:
+async def read_body(request: Request, max_bytes: int) -> bytes:
     """Read the whole body, chunked or not. Raises TooLarge as soon as the body exceeds ``max_bytes``.
 
     ``max_bytes`` is at least `MAX_BODY_BYTES`, so a body that came with its head is never too large.
@@ -123,7 +121,8 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
         return await _receive_body(request, max_bytes)
 
 
-async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
+async def _receive_body(request: Request, max_bytes: int) -> bytes:
+    assert isinstance(request, web.BaseRequest)  # the body of each other request came with its head
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
@@ -138,7 +137,7 @@ async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
+async def read_json_body(request: Request, max_bytes: int) -> bytes:
     """Read a body of `application/json` in UTF-8. Raises UnsupportedMediaType for another Content-Type."""
     text = request.headers.get(hdrs.CONTENT_TYPE)
     media_type, charset = NO_CONTENT_TYPE if text is None else _parse_content_type(text)
@@ -155,7 +154,12 @@ def normalise_json(body: bytes) -> bytes:
     """
     body = body.removeprefix(BOM_UTF8)
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
-        _refuse_deep_json(body)
+        # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.
+        unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
+        outside_strings = b"".join(unescaped.split(b'"')[::2])
+        steps = outside_strings.translate(_STEPS, _NO_BRACKETS)
+        if max(accumulate(memoryview(steps).cast("b")), default=0) > MAX_JSON_DEPTH:
+            raise BadRequest("the JSON is nested too deeply", code="malformed_body")
     if (rb"\r" in body or rb"\u000" in body) and b"\0" not in body:  # JSON with a NUL is invalid
         hidden = body.replace(rb"\\", b"\0")  # else the `\r` of `\\r` would be taken for a line break
         body = _CARRIAGE_RETURN.sub(rb"\\n", hidden).replace(b"\0", rb"\\")
@@ -174,12 +178,3 @@ def decode_object(text: bytes, noun: str) -> dict[str, Any]:
     if not isinstance(members, dict):
         raise BadRequest(f"the {noun} must be a JSON object", code="malformed_body")
     return members
-
-
-def _refuse_deep_json(body: bytes) -> None:
-    # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.
-    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    steps = outside_strings.translate(_STEPS, _NO_BRACKETS)
-    if max(accumulate(memoryview(steps).cast("b")), default=0) > MAX_JSON_DEPTH:
-        raise BadRequest("the JSON is nested too deeply", code="malformed_body")

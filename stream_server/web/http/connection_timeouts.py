@@ -15,32 +15,12 @@ from typing import NamedTuple
 
 from stream_server.runtime.listening import TcpKeepalive
 
-HEADER_TIMEOUT_SECONDS = 15.0
-"""Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
-
-IDLE_TIMEOUT_SECONDS = 920.0
-"""Seconds that a connection stays open without a request, or a body without a byte.
-
-It is longer than proxies keep theirs, up to 900 s: else one sends a request in the moment of the close.
-"""
-
-REQUEST_TIMEOUT_SECONDS = 120.0
-"""Seconds in which a whole request must be answered: twice the longest poll. Only an error of the server takes longer.
-"""
-
 LINGER_SECONDS = 2.0
 """Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
-
-WRITE_TIMEOUT_SECONDS = 30.0
-"""Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
 
 EVICTED_AFTER_SECONDS = 5.0
 """Seconds for which the kernel must have had bytes of an answer left, or for which nothing of a body has come, before
 a connection may be closed to make room."""
-
-KEEPALIVE_IDLE_SECONDS = 15.0
-"""Seconds of silence before the kernel probes the client's machine, equal to a stream's default heartbeat interval."""
-
 
 MIN_BYTES_PER_SECOND = 1024
 """Least speed at which a client must take an answer. A slower one could hold its slot in the table for hours."""
@@ -51,26 +31,28 @@ IS_LINUX = sys.platform == "linux"
 _LAST_ACK_OFFSET_BYTES = 56
 """Offset of `tcpi_last_ack_recv` in `struct tcp_info`, in bytes. The field is in milliseconds."""
 
-_INT_BUFFER = bytes(4)
-
 
 class ConnectionTimeouts(NamedTuple):
     """Time limits of an HTTP connection, in seconds.
 
     Attributes:
         write_seconds: Time in which a client must take some bytes of a pending answer, else the server disconnects it.
-        probe_seconds: Silence after which the kernel probes the client's machine.
-        idle_seconds: Time without a request, and without a byte of a body.
-        header_seconds: Time to receive a whole request head.
-        request_seconds: Time to answer a request that has come wholly.
+        probe_seconds: Silence after which the kernel probes the client's machine. It is a stream's default heartbeat
+            interval.
+        idle_seconds: Time without a request, and without a byte of a body. It is longer than proxies keep their
+            connections, up to 900 s: else one sends a request in the moment of the close.
+        header_seconds: Time to receive a whole request head, from the start of the connection or the first byte of a
+            later request.
+        request_seconds: Time to answer a request that has come wholly: twice the longest poll. Only an error of the
+            server takes longer.
         linger_seconds: Time in which bytes are dropped behind an answer that came before the request was whole.
     """
 
-    write_seconds: float = WRITE_TIMEOUT_SECONDS
-    probe_seconds: float = KEEPALIVE_IDLE_SECONDS
-    idle_seconds: float = IDLE_TIMEOUT_SECONDS
-    header_seconds: float = HEADER_TIMEOUT_SECONDS
-    request_seconds: float = REQUEST_TIMEOUT_SECONDS
+    write_seconds: float = 30.0
+    probe_seconds: float = 15.0
+    idle_seconds: float = 920.0
+    header_seconds: float = 15.0
+    request_seconds: float = 120.0
     linger_seconds: float = LINGER_SECONDS
 
     @property
@@ -100,7 +82,7 @@ class TcpPeer:
         if self._socket is None:
             return 0
         try:
-            queued = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, _INT_BUFFER)
+            queued = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))
         except (OSError, ValueError):
             return 0  # already closed; asyncio reports that itself
         return int.from_bytes(queued, sys.byteorder)

@@ -26,36 +26,58 @@ LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
 # `$` also matches before a final line feed, so the patterns end with a look-ahead.
 Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,20}$(?!\n)", description="1 to 20 letters, digits or _")]
 LINE_LIMITS = "no control characters other than line feed and tab; CR LF and CR become line feeds"
-_NAME_LIMITS = "1 to 50 code points, no control or invisible characters"
-DisplayName = Annotated[str, Meta(min_length=1, max_length=50, description=_NAME_LIMITS)]
-_DESCRIPTION_LIMITS = f"up to 200 code points, {LINE_LIMITS}"
-Description = Annotated[str, Meta(max_length=200, description=_DESCRIPTION_LIMITS)]
-_EMAIL_PATTERN = r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)"
-Email = Annotated[str, Meta(max_length=254, pattern=_EMAIL_PATTERN, description="an address such as ada@example.org")]
+DisplayName = Annotated[
+    str, Meta(min_length=1, max_length=50, description="1 to 50 code points, no control or invisible characters")
+]
+Description = Annotated[str, Meta(max_length=200, description=f"up to 200 code points, {LINE_LIMITS}")]
+Email = Annotated[
+    str,
+    Meta(
+        max_length=254,
+        pattern=r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)",
+        description="an address such as ada@example.org",
+    ),
+]
 Password = Annotated[str, Meta(min_length=8, max_length=256)]
 Id = Annotated[str, Meta(pattern=r"^[0-9]{1,20}$(?!\n)", description="a decimal number")]
 FOREIGN_ID_PATTERN = re.compile(r"[!#-+\--\[\]-~]{1,255}")
-_FOREIGN_ID_LIMITS = '1 to 255 printable ASCII characters except space, comma, " and \\'
-ForeignId = Annotated[str, Meta(pattern=rf"^{FOREIGN_ID_PATTERN.pattern}$(?!\n)", description=_FOREIGN_ID_LIMITS)]
+ForeignId = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{FOREIGN_ID_PATTERN.pattern}$(?!\n)",
+        description='1 to 255 printable ASCII characters except space, comma, " and \\',
+    ),
+]
 """An id that another site gave a user or a status. It stands in scripts and parameters without any escape.
 
 It may be as long as the `sub` of an issuer (OpenID Connect Core §2).
 """
 
-_TAG_PATTERN = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)"
-Language = Annotated[str, Meta(max_length=35, pattern=_TAG_PATTERN, description="a BCP 47 language tag such as en-GB")]
+Language = Annotated[
+    str,
+    Meta(
+        max_length=35,
+        pattern=r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)",
+        description="a BCP 47 language tag such as en-GB",
+    ),
+]
 Longitude = Annotated[float, Meta(ge=-180, le=180)]
 Latitude = Annotated[float, Meta(ge=-90, le=90)]
-_URL_PATTERN = r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)"
-_URL_KIND = "a URL that begins with http:// or https://"
-HttpUrl = Annotated[str, Meta(max_length=2048, pattern=_URL_PATTERN, description=_URL_KIND)]
+HttpUrl = Annotated[
+    str,
+    Meta(
+        max_length=2048,
+        pattern=r"^https?://[^\s\x00-\x20\x7f]+$(?!\n)",
+        description="a URL that begins with http:// or https://",
+    ),
+]
 Secret = Annotated[str, Meta(min_length=1, max_length=512)]
 NonNegativeInt = Annotated[int, Meta(ge=0)]
-_TIME_FORMAT = {"format": "date-time"}
-Timestamp = Annotated[str, Meta(extra_json_schema=_TIME_FORMAT, description="ISO 8601 in UTC, with milliseconds")]
+Timestamp = Annotated[
+    str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601 in UTC, with milliseconds")
+]
 Cursor = Annotated[str, Meta(description="opaque; valid only for the list that returned it")]
 
-_JOINERS = "\u200c\u200d"
 _PRESENTATIONS = re.compile("[\ufe0e\ufe0f]")
 _TAG = re.compile("[\U000e0000-\U000e007f]")
 _REGION_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
@@ -64,21 +86,13 @@ _REGION_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that Unicode counts as letters or signs, and that have no shape."""
 
-_INVISIBLE_CATEGORIES = frozenset({"Cf", "Co", "Cs", "Zl", "Zp"})
-"""Categories of format characters (such as U+202E and U+200B), private use, surrogates and separators of lines."""
-
 _LINES = "\n\t"
 """The control characters of a text that may have several lines."""
 
 _CONTROL_NAMES = {"": "", _LINES: " other than line feed and tab"}
 
 
-def _other_controls(allowed: str) -> re.Pattern[str]:
-    codes = (code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in allowed)
-    return re.compile("[" + "".join(f"\\x{code:02x}" for code in codes) + "]")
-
-
-_FORBIDDEN_CONTROLS = {allowed: _other_controls(allowed) for allowed in _CONTROL_NAMES}
+_FORBIDDEN_CONTROLS = {"": re.compile(r"[\x00-\x1f\x7f-\x9f]"), _LINES: re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")}
 """For each set of allowed control characters, a pattern for all others: the 65 characters of Unicode's category Cc."""
 
 _TEXT_LIMITS = {
@@ -131,8 +145,10 @@ def _has_invisible(text: str) -> bool:
     if _TAG.search(shown) or not _FILLERS.isdisjoint(shown):
         return True
     shown = blank_emoji(_PRESENTATIONS.sub("", shown))
-    return any(
-        not _joins(shown, at) if character in _JOINERS else unicodedata.category(character) in _INVISIBLE_CATEGORIES
+    return any(  # format characters (such as U+202E and U+200B), private use, surrogates and separators of lines
+        not _joins(shown, at)
+        if character in "\u200c\u200d"
+        else unicodedata.category(character) in {"Cf", "Co", "Cs", "Zl", "Zp"}
         for at, character in enumerate(shown)
     )
 

@@ -5,7 +5,7 @@ import logging
 import socket
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN_SECONDS = 0.25
 """Seconds of each of aiohttp's two waits at shutdown. Short, because :meth:`FrontDoor.wait_until_idle` waits first."""
-
-IDLE_CHECK_SECONDS = 0.01
 
 START_SECONDS = 0.005
 """Most CPU time in seconds of all streams that begin in one iteration of the event loop. The last may take longer."""
@@ -93,7 +91,7 @@ class FrontDoor:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[HUB].limits.send_buffer_bytes)
         app.freeze()
         await app.startup()
-        values = cast("web.Application", dict(app))  # a stream looks up twenty, and an app does each look-up in Python
+        values = dict[Any, Any](app)  # a stream looks up twenty, and an app does each look-up in Python
         dispatcher = Dispatcher(app)
         self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
         streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
@@ -101,17 +99,18 @@ class FrontDoor:
         self._requests = ApiRoutes(values, app[ROUTES])
         if self._keepalive == inherited_keepalive(listeners[0]):
             self._keepalive = None  # each connection has it already
-        self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
+        self._acceptors = tuple(Acceptor(listener, self._accept) for listener in listeners)
         for listener in listeners:
             self._servers.append(await self._loop.create_server(self._accept, sock=listener, backlog=backlog))
 
-    def _accept(self) -> Connection:
-        """Return the protocol of a connection that the loop has accepted. Accept those that wait behind it."""
-        for acceptor in self._acceptors:
-            acceptor.accept_waiting()
-        return self._make_connection()
+    def _accept(self, peer: object = None) -> Connection:
+        """Return the protocol of an accepted connection.
 
-    def _make_connection(self, peer: object = None) -> Connection:
+        Without ``peer``, the address of its client, the loop has accepted it: then accept those that wait behind it.
+        """
+        if peer is None:
+            for acceptor in self._acceptors:
+                acceptor.accept_waiting()
         return Connection(self, self._loop, self._timeouts, self._keepalive, peer)
 
     def _evict_idle(self, count: int, *, of_operator: bool) -> None:
@@ -217,8 +216,7 @@ class FrontDoor:
         """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:
-            # It has every attribute of aiohttp's request that the functions for its route use.
-            response = await handle_request(cast("web.Request", request), request.route)
+            response = await handle_request(request, request.route)
             if response is OPENED:
                 return
             goes_on = request.keep_alive and response.keep_alive is not False
@@ -243,7 +241,7 @@ class FrontDoor:
         """
         deadline, busy = self._loop.time() + timeout_seconds, True
         while busy and self._loop.time() < deadline:
-            await asyncio.sleep(IDLE_CHECK_SECONDS)
+            await asyncio.sleep(0.01)
             busy = any(connection.is_busy for connection in self.connections)
 
     async def close(self) -> None:

@@ -30,15 +30,6 @@ from stream_server.web.http.responses import OPENED, error_response, http_except
 MAX_REQUEST_LINE_BYTES = 65_536
 """Longest request line in bytes. A stream's 400 track phrases do not fit into the usual 8 KiB."""
 
-MAX_HEADER_FIELD_BYTES = 16_384
-"""Longest header field in bytes: twice the longest token, which has 8 KiB."""
-
-HTTP2_UPGRADE = "h2c"
-"""Java's client and curl offer this upgrade in usual requests. aiohttp's parser does not stop at it."""
-
-NEVER_SECONDS = 86_400.0
-"""aiohttp's timeout of an idle connection. The connection closes itself long before."""
-
 MAX_PATH_CHARS = 4096
 """Longest path of a request in characters, percent-encoded: more than a hashtag of 280 code points takes."""
 
@@ -77,8 +68,9 @@ class TargetLimit:
 class HttpRequest(web.Request):
     """A request that aiohttp has parsed. :class:`Dispatcher` finds its route and notes it here."""
 
-    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info", "route"})
+    ATTRS = web.Request.ATTRS | frozenset({"app", "connection", "match_info", "route"})
     app: web.Application = cast("web.Application", None)  # set by the dispatcher; aiohttp has properties instead
+    connection: Connection
     match_info: web.UrlMappingMatchInfo = cast("web.UrlMappingMatchInfo", None)
     route = UNMATCHED
 
@@ -100,14 +92,13 @@ class Dispatcher:
         protocol.connection.task = task
         protocol.begin_request(message, payload)
         request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)
-        request.app = self._app
+        request.app, request.connection = self._app, protocol.connection
         return request
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request by its route."""
         assert isinstance(request, HttpRequest)
-        protocol = request.protocol
-        assert isinstance(protocol, Handler)
+        connection = request.connection
         request.match_info = found = await self._app.router.resolve(request)
         found.add_app(self._app)
         found.freeze()
@@ -122,10 +113,10 @@ class Dispatcher:
         request.route = self._app[ROUTES].get(found.route, UNDECLARED)
         if request.route.is_streaming:
             if request.route.lines:
-                protocol.connection.cycle.pass_through()
+                connection.cycle.pass_through()
             else:
-                protocol.connection.cycle.begin_stream()
-            protocol.connection.go_on()
+                connection.cycle.begin_stream()
+            connection.go_on()
             state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
             request[OPENING] = Opening.in_task(self._app[LIMITS].openings.slot(), state)
         return await handle_request(request, request.route)
@@ -185,11 +176,11 @@ class Handler(web.RequestHandler, HttpHandler):
         super().__init__(
             server,
             loop=loop,
-            keepalive_timeout=NEVER_SECONDS,
+            keepalive_timeout=86_400.0,  # never: the connection closes itself long before
             tcp_keepalive=False,
             access_log=None,  # type: ignore[arg-type]  # None means no log, see its documentation
             max_line_size=MAX_REQUEST_LINE_BYTES,
-            max_field_size=MAX_HEADER_FIELD_BYTES,
+            max_field_size=16_384,  # twice the longest token, which has 8 KiB
             lingering_time=LINGER_SECONDS,
             auto_decompress=False,
         )
@@ -221,7 +212,8 @@ class Handler(web.RequestHandler, HttpHandler):
         self._payload = payload
         # aiohttp's parser stops at the end of such a request. If it is declined, and its body ends after the answer,
         # the parser never goes on: the connection would hang.
-        self._is_last = message.upgrade and message.headers.get(hdrs.UPGRADE, "").lower() != HTTP2_UPGRADE
+        # It does not stop at `h2c`, which Java's client and curl offer in usual requests.
+        self._is_last = message.upgrade and message.headers.get(hdrs.UPGRADE, "").lower() != "h2c"
         if message.chunked and message.version < HttpVersion11:
             self._is_last = True  # HTTP/1.0 has no chunks, so something before this server may count otherwise
         if not payload.is_eof():

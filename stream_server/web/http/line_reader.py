@@ -12,9 +12,6 @@ from aiohttp import StreamReader, web
 
 from stream_server.errors import BadRequest
 
-MAX_EMPTY_LINES = 1000
-"""Most empty lines that are passed over in one turn, about half a millisecond."""
-
 
 class Line(NamedTuple):
     """A line of a body. ``number`` counts from 1, also empty lines. ``text`` is None if the line is too long."""
@@ -60,7 +57,8 @@ class LineReader:
         await asyncio.sleep(0)  # a client that sends without a pause must not keep the others waiting
         if self._is_used_up and not self._has_ended:
             await self._receive(wait_seconds)
-        taken, size, last = list[Line](), 0, self._seen + MAX_EMPTY_LINES
+        # a turn passes over so many empty lines, in about half a millisecond
+        taken, size, last = list[Line](), 0, self._seen + 1000
         while len(taken) < max_lines and size < max_bytes and self._seen - len(taken) < last:
             text = self._cut()
             if text is None:
@@ -87,18 +85,14 @@ class LineReader:
         """Return the next line of the chunk. None if its end has not come; then its beginning is kept."""
         end = self._chunk.find(b"\n", self._at)
         if end < 0:
-            self._keep(self._chunk[self._at :])
+            self._partial += self._chunk[self._at :]
+            if len(self._partial) > self._max_line_bytes:
+                self._partial, self._is_skipping = b"", True
             self._chunk, self._at = b"", 0
             return None
         text, self._partial = self._partial + self._chunk[self._at : end], b""
         self._at = end + 1
         return text
-
-    def _keep(self, text: bytes) -> None:
-        self._partial += text
-        if len(self._partial) > self._max_line_bytes:
-            self._partial = b""
-            self._is_skipping = True
 
     def _end_line(self, text: bytes) -> Line | None:
         """End the line that is being read, and return it. Return None if it is empty."""

@@ -22,7 +22,6 @@ from stream_server.errors import (
     TooLarge,
     Unavailable,
 )
-from stream_server.monitoring.tracing import TracedRequest
 from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.replicated_client import begin_reads
 from stream_server.web.http.app_keys import (
@@ -53,7 +52,7 @@ from stream_server.web.http.responses import (
     read_request_id,
 )
 from stream_server.web.limits.rate_limits import ANONYMOUS, FILES
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Request, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 from stream_server.wire.errors import STATUS_BY_CODE
 
@@ -63,11 +62,12 @@ CLIENT_LEFT = 499
 """Instead of a status in a trace: the client has disconnected before the answer."""
 
 
-async def _refuse(request: web.Request) -> web.StreamResponse:
+async def _refuse(request: Request) -> web.StreamResponse:
     """Redirect a request that no route serves, if it means a page. Else raise the refusal of an unknown path or method.
 
     A target with a ``#`` gets BadRequest. It must not have one (RFC 9112 section 3.2), and libraries drop what follows.
     """
+    assert isinstance(request, web.Request)  # the front door reads requests of known paths alone
     if "#" in request.raw_path:
         raise BadRequest("in a URL, a `#` is written as %23")
     methods = request.app[FIXED_PATHS].get(request.path)
@@ -89,7 +89,7 @@ UNMATCHED = Route("*", "(unmatched)", _refuse, scope=NO_TOKEN, is_write=False)
 """Stands for a path that no route has, or a method that its route does not have."""
 
 
-async def handle_request(request: web.Request, route: Route) -> web.StreamResponse:
+async def handle_request(request: Request, route: Route) -> web.StreamResponse:
     """Give the request an id, check it, turn every exception into an error answer, and record the metrics.
 
     ``route`` is its row in the URL table. Raises ConnectionError if the client has disconnected.
@@ -99,8 +99,9 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
     started_at = time.monotonic()
     app = request.app
     request[REQUEST_ID] = read_request_id(request.headers.get(X_REQUEST_ID))
-    trace = _begin_trace(request, route) if TRACING in app else None
-    budget = None
+    trace = budget = None
+    if TRACING in app and route.is_write and request.method != "GET" and not route.is_streaming:
+        trace = app[TRACING].begin(request.method, route.path, request.headers)  # None if it is no sample
     if not route.is_streaming:
         budget = timeout_budget.TimeoutBudget(app[CONFIG].redis_timeout_seconds, trace)
         timeout_budget.CURRENT.set(budget)
@@ -126,13 +127,13 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
         if trace is not None:
             app[TRACING].end(trace, status)
     if response is not OPENED and not response.prepared:
-        _complete_headers(request, route, response)
+        _complete_headers(request, response)
     seconds = None if route.is_streaming or route is UNMATCHED else time.monotonic() - started_at
     app[METRICS].http.count(request.method, route.path, response.status, seconds)
     return response
 
 
-async def _count_refusal(request: web.Request, error: Exception) -> Exception:
+async def _count_refusal(request: Request, error: Exception) -> Exception:
     """Count a refused request that no limit has counted yet, as a request without a token. Return the error to send.
 
     This is RateLimited instead of ``error`` if the client has too many such requests. A client that is refused too
@@ -151,14 +152,7 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     return error
 
 
-def _begin_trace(request: web.Request, route: Route) -> TracedRequest | None:
-    """Begin the trace of a request that writes, if it is sampled."""
-    if request.method == "GET" or not route.is_write or route.is_streaming:
-        return None
-    return request.app[TRACING].begin(request.method, route.path, request.headers)
-
-
-def _complete_headers(request: web.Request, route: Route, response: web.StreamResponse) -> None:
+def _complete_headers(request: Request, response: web.StreamResponse) -> None:
     """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
     headers[X_REQUEST_ID] = request[REQUEST_ID]
@@ -168,12 +162,12 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
     if app[CONFIG].cors_origins:
         add_cors_headers(request, headers)
     if ALLOWANCE in request:
-        headers.update(limit_headers(request, route))
+        headers.update(limit_headers(request))
     if app[HUB].is_stopping:
         response.force_close()  # the client's next request finds another server
 
 
-async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamResponse:
+async def _handle_in_turn(request: Request, route: Route) -> web.StreamResponse:
     """Answer a request when its turn has come.
 
     On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
@@ -197,7 +191,7 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
             opening.give_back()
 
 
-async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamResponse:
+async def _handle_if_allowed(request: Request, route: Route) -> web.StreamResponse:
     """Check the query, the token and the limits against the route's row in the URL table, then call the handler.
 
     The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
@@ -230,16 +224,17 @@ async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamRe
     return await handler(request)
 
 
-def _error_answer(request: web.Request, route: Route, error: Exception) -> web.Response:
+def _error_answer(request: Request, route: Route, error: Exception) -> web.Response:
     """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
+    extra = {"request_id": request[REQUEST_ID]}
     if isinstance(error, web.HTTPException):
         refused = http_exception_to_api_error(request.method, error)
     else:
-        refused = to_api_error(error, _request_extra(request))
+        refused = to_api_error(error, extra)
     if refused is None:
-        logger.error("unhandled error in a request handler", exc_info=error, extra=_request_extra(request))
+        logger.error("unhandled error in a request handler", exc_info=error, extra=extra)
         refused = InternalError("internal error; it was logged")
-    if request.writer.output_size > 0:
+    if isinstance(request, web.BaseRequest) and request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
     request.app[METRICS].http.refusals[refused.error_code] += 1
     if isinstance(refused, RateLimited):
@@ -250,10 +245,6 @@ def _error_answer(request: web.Request, route: Route, error: Exception) -> web.R
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers[hdrs.ALLOW] = ",".join(sorted(error.allowed_methods))
     return response
-
-
-def _request_extra(request: web.Request) -> dict[str, str]:
-    return {"request_id": request[REQUEST_ID]}
 
 
 def to_api_error(error: Exception, extra: Mapping[str, str] | None = None) -> ApiError | None:

@@ -4,22 +4,18 @@ The one rule: **a page has no slash at its end, and what people write below or b
 such help for the API: their clients follow no redirect, and the refusal says what is wrong.
 """
 
-from collections.abc import Mapping
-
 from aiohttp import hdrs, web
 
 from stream_server.web.http.app_keys import FIXED_PATHS, STATIC_FILES
-from stream_server.web.http.static_files import StaticFile
+from stream_server.web.route import Request
 
 DOCS, CONSOLE = "/docs", "/console"
 
 SITE = "/docs/site/"
 """The folder of the documentation, where it is installed."""
 
-SITE_CONTENTS = f"{SITE}README.html"
 
-
-def find_page(request: web.Request) -> str | None:
+def find_page(request: Request) -> str | None:
     """Return the path of the page that a request for an unknown path means; None if it means none."""
     if request.method not in {"GET", "HEAD"} or "//" in request.path:  # clients resolve `..` behind `//` in two ways
         return None
@@ -27,18 +23,14 @@ def find_page(request: web.Request) -> str | None:
     if path == CONSOLE:
         return "/"
     if path.startswith(f"{DOCS}/"):
-        return _find_in_site(path.removeprefix(f"{DOCS}/"), request.app[STATIC_FILES])
+        name = path.removeprefix(f"{DOCS}/").removesuffix(".md").removesuffix(".html")
+        in_site = f"{SITE}docs/{name}.html", f"{SITE}README.html"  # else the contents, else the page of the API
+        return next((page for page in in_site if page in request.app[STATIC_FILES]), DOCS)
     is_page = path.count("/") == 1 and "GET" in request.app[FIXED_PATHS].get(path, ())
     return path if is_page and path != request.path else None
 
 
-def _find_in_site(name: str, files: Mapping[str, StaticFile]) -> str:
-    """Return the page with this name in the documentation, else its contents, else the page of the API."""
-    page = f"{SITE}docs/{name.removesuffix('.md').removesuffix('.html')}.html"
-    return next((path for path in (page, SITE_CONTENTS) if path in files), DOCS)
-
-
-def redirect(request: web.Request, path: str) -> web.Response:
+def redirect(request: Request, path: str) -> web.Response:
     """Return a redirect to a path of this server.
 
     Its target is relative to the request's (RFC 9110 section 10.2.2), because a proxy may serve all paths below another

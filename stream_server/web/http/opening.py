@@ -10,8 +10,9 @@ number of streams that ask Redis at the same time::
     the answer, without a task                              v
                                                   the answer, from a task
 
-Each function that a stream runs through must await :meth:`Opening.ask` before it awaits anything that takes time. The
-front door aborts a stream that waits without having asked, and logs it as a fault of the server.
+Each function that a stream runs through must await :meth:`Opening.ask` before it awaits anything that takes time. A
+test of the architecture reads all these functions. The front door aborts a stream that waits without having asked, and
+logs it as a fault of the server.
 
 A request that aiohttp has read runs in a task from the start. It begins in MUST_ASK. One with a body is FREE: its
 sender may be slow, and the others must not wait for it.

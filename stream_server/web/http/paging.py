@@ -3,22 +3,16 @@
 from typing import Annotated
 
 import msgspec
-from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
 from stream_server.store import pagination as pages
 from stream_server.web.http import query
 from stream_server.web.http.fields import Cursor, Id
+from stream_server.web.route import Request
 
 MAX_IDS = 200
 """Most ids in the query of one request, and most items on one page."""
-
-PageSize = Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of items")]
-OlderThan = Annotated[str, Meta(description="the `next` of another page: returns the older items that follow it")]
-NewerThan = Annotated[str, Meta(description="the `prev` of another page: returns the newer items before it")]
-_NUMBER_MEANING = "page number, 1 is the newest; cannot be combined with before or after"
-PageNumber = Annotated[int, Meta(ge=1, description=_NUMBER_MEANING)]
 
 
 class IdsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,9 +24,13 @@ class IdsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Query of one page of a list: the items older than ``before``, or newer than ``after``, or else the newest."""
 
-    count: PageSize = 30
-    before: OlderThan | None = None
-    after: NewerThan | None = None
+    count: Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of items")] = 30
+    before: (
+        Annotated[str, Meta(description="the `next` of another page: returns the older items that follow it")] | None
+    ) = None
+    after: Annotated[str, Meta(description="the `prev` of another page: returns the newer items before it")] | None = (
+        None
+    )
 
     def __post_init__(self) -> None:
         if self.before is not None and self.after is not None:
@@ -45,7 +43,10 @@ class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NumberedPageQuery(PageQuery, frozen=True, forbid_unknown_fields=True):
     """Query of one page of a timeline, by cursor as in :class:`PageQuery`, or by page number. Page 1 is the newest."""
 
-    page: PageNumber | None = None
+    page: (
+        Annotated[int, Meta(ge=1, description="page number, 1 is the newest; cannot be combined with before or after")]
+        | None
+    ) = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,6 +64,6 @@ class PageAnswer(msgspec.Struct):
     prev: Annotated[Cursor | None, Meta(description="pass it as `after` for the preceding items; null at the start")]
 
 
-def read_page_request(request: web.Request) -> pages.PageRequest:
+def read_page_request(request: Request) -> pages.PageRequest:
     """Return the page request in the query. Raises TypeError unless the route's query is a :class:`PageQuery`."""
     return query.parsed_query(request, PageQuery).page_request()

@@ -13,7 +13,7 @@ from filters.suggestion import did_you_mean
 from stream_server.errors import BadRequest
 from stream_server.web.http.app_keys import QUERY
 from stream_server.web.http.validation import to_api_error
-from stream_server.web.route import Route
+from stream_server.web.route import Request, Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
 
@@ -53,7 +53,7 @@ class Query(NamedTuple):
         return [value for each, value in self.pairs if each == name]
 
 
-def query_of(request: web.Request) -> Query:
+def query_of(request: Request) -> Query:
     """Return the query of a request. Raises BadRequest for non-UTF-8 or over 200 pairs.
 
     The query is parsed once for a request, although several checks of a stream read it. Clients send the same short
@@ -99,16 +99,14 @@ def parse_pairs(text: str) -> list[tuple[str, str]]:
 def _decode(text: str) -> str:
     """Return a name or a value without its escapes. A `%` without two hexadecimal digits stands for itself."""
     text = text.replace("+", " ")
-    return _ESCAPES.sub(_decode_bytes, text) if "%" in text else text
+    if "%" not in text:
+        return text
+    return _ESCAPES.sub(lambda escapes: bytes.fromhex(escapes[0].replace("%", "")).decode(), text)
 
 
-def _decode_bytes(escapes: re.Match[str]) -> str:
-    return bytes.fromhex(escapes[0].replace("%", "")).decode()
-
-
-def check_parameter_names(request: web.Request, route: Route) -> None:
+def check_parameter_names(request: Request, route: Route) -> None:
     """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
-    known, names = None if route.query is None else _parameter_readers(route.query), query_of(request).names
+    known, names = None if route.query is None else _shape_of(route.query).readers, query_of(request).names
     if known is None and TOKEN_PARAMETERS.isdisjoint(names):
         return
     for name in names:
@@ -125,19 +123,19 @@ def _unknown_parameter(name: str, message: str) -> BadRequest:
     return BadRequest(message, code="unknown_parameter", param=name[:64])
 
 
-def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
+def read_query(request: Request, query_type: type[QueryType]) -> QueryType:
     """Parse the query into a ``query_type``. Raises an ApiError that names a missing or invalid parameter."""
     text = request.rel_url.raw_query_string
-    if len(text) <= MAX_KEPT_STRUCT_CHARS and _is_immutable(query_type):
+    if len(text) <= MAX_KEPT_STRUCT_CHARS and _shape_of(query_type).is_immutable:
         remembered: QueryType = _read_short_text(text, query_type)
         return remembered
     return _read_text(text, query_type)
 
 
 def _read_text(text: str, query_type: type[QueryType]) -> QueryType:
-    readers = _parameter_readers(query_type)
-    parameters = {name: readers[name](name, value) for name, value in parse_pairs(text)}
-    for name in _required_parameters(query_type):
+    shape = _shape_of(query_type)
+    parameters = {name: shape.readers[name](name, value) for name, value in parse_pairs(text)}
+    for name in shape.required:
         if name not in parameters:
             raise _missing_parameter(name)
     try:
@@ -148,7 +146,7 @@ def _read_text(text: str, query_type: type[QueryType]) -> QueryType:
         raise refusal from None
 
 
-def parsed_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
+def parsed_query(request: Request, query_type: type[QueryType]) -> QueryType:
     """Return the query that the middleware parsed. Raises TypeError if the route declares another ``query_type``."""
     query = request[QUERY]
     if not isinstance(query, query_type):
@@ -156,7 +154,7 @@ def parsed_query(request: web.Request, query_type: type[QueryType]) -> QueryType
     return query
 
 
-def read_path_id(request: web.Request, name: str = "id") -> str:
+def read_path_id(request: Request, name: str = "id") -> str:
     """Return the id at ``{name}`` in the path. Raises BadRequest unless it has 1 to 20 decimal digits."""
     text = request.match_info[name]
     if not _ID_PATTERN.fullmatch(text):
@@ -168,41 +166,39 @@ ParameterReader = Callable[[str, str], Any]
 """A function that takes a parameter's name and text, and returns its value. Raises BadRequest for an invalid text."""
 
 
-@cache
-def _parameter_readers(query_type: type[msgspec.Struct]) -> dict[str, ParameterReader]:
-    fields = _struct_fields(query_type)
-    return {field.encode_name: _reader_for_type(field.type, required=field.required) for field in fields}
+class _Shape(NamedTuple):
+    """What a query may be, as the inspection of its struct tells.
+
+    Attributes:
+        readers: The reader of each parameter, by its name.
+        required: The names of the parameters that a query must have.
+        is_immutable: Whether requests may share an object: no handler can change it, as it could change a list.
+    """
+
+    readers: dict[str, ParameterReader]
+    required: tuple[str, ...]
+    is_immutable: bool
 
 
 @cache
-def _struct_fields(query_type: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
-    """Return the fields of a query. Cached, because each msgspec inspection leaves reference cycles."""
-    shape = inspect.type_info(query_type)
-    if not isinstance(shape, inspect.StructType):
+def _shape_of(query_type: type[msgspec.Struct]) -> _Shape:
+    """Return the shape of a query. Cached, because each inspection by msgspec leaves reference cycles."""
+    inspected = inspect.type_info(query_type)
+    if not isinstance(inspected, inspect.StructType):
         raise TypeError(f"{query_type.__name__} is not a msgspec.Struct")
-    return shape.fields
-
-
-@cache
-def _is_immutable(query_type: type[msgspec.Struct]) -> bool:
-    """Whether requests may share an object: no handler can change it, as it could change a list."""
-    leaves = (leaf for field in _struct_fields(query_type) for leaf in _leaf_types(field.type))
-    return query_type.__struct_config__.frozen and not any(isinstance(leaf, inspect.ListType) for leaf in leaves)
-
-
-@cache
-def _required_parameters(query_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the parameters that a query of this type must have."""
-    return tuple(field.encode_name for field in _struct_fields(query_type) if field.required)
-
-
-def _reader_for_type(type_: inspect.Type, *, required: bool) -> ParameterReader:
-    """Return the parser for a parameter of this type. msgspec alone would accept `null` and `5.0` for a number."""
-    read_list = partial(_read_list, required=required)
-    readers: dict[type, ParameterReader] = {
-        inspect.IntType: _read_number, inspect.BoolType: _read_bool, inspect.ListType: read_list
-    }  # fmt: skip
-    return next((readers[type(leaf)] for leaf in _leaf_types(type_) if type(leaf) in readers), lambda _, text: text)
+    readers: dict[str, ParameterReader] = {}
+    is_immutable = query_type.__struct_config__.frozen
+    for field in inspected.fields:
+        by_type: dict[type, ParameterReader] = {  # msgspec alone would accept `null` and `5.0` for a number
+            inspect.IntType: _read_number, inspect.BoolType: _read_bool,
+            inspect.ListType: partial(_read_list, required=field.required),
+        }  # fmt: skip
+        kinds = [type(leaf) for leaf in _leaf_types(field.type)]
+        known = (by_type[kind] for kind in kinds if kind in by_type)
+        readers[field.encode_name] = next(known, lambda _, text: text)
+        is_immutable = is_immutable and inspect.ListType not in kinds
+    required = tuple(field.encode_name for field in inspected.fields if field.required)
+    return _Shape(readers, required, is_immutable)
 
 
 def _leaf_types(type_: inspect.Type) -> Iterator[inspect.Type]:

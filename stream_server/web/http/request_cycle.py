@@ -26,9 +26,6 @@ from stream_server.web.limits.connections import HEAD_TOO_LARGE, NO_CONNECT, NO_
 MAX_HEAD_BYTES = 131_072
 """Longest request head in bytes: the longest request line and the longest header field, with as much again."""
 
-HEAD_WEIGHT = 4
-"""Bytes of memory for each byte of the head of a running request: the text, the fields, and what has parsed them."""
-
 MAX_COUNTED_BODY_BYTES = 262_144
 """Most bytes of its body that a running request keeps: the longest body."""
 
@@ -36,8 +33,6 @@ HEAD_END = b"\r\n\r\n"
 
 BLANK_LINES = b"\r\n"
 """Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
-
-HTTP2_BEGIN = b"PRI "  # RFC 9113 §3.4; aiohttp would wait for the rest of this preface
 
 VERSIONS = (b" HTTP/1.1\r\n", b" HTTP/1.0\r\n")
 """The ends of a request line."""
@@ -128,8 +123,8 @@ class RequestCycle:
                 refusal = HEAD_TOO_LARGE
             elif held[0] not in _FIRST_BYTES:
                 refusal = NO_HTTP
-            elif not is_whole and (held.startswith(HTTP2_BEGIN) or held.find(b"\n\n", unseen) >= 0):
-                refusal = NO_HTTP  # the rest might never come
+            elif not is_whole and (held.startswith(b"PRI ") or held.find(b"\n\n", unseen) >= 0):
+                refusal = NO_HTTP  # the preface of HTTP/2 (RFC 9113 §3.4) or bare line ends: the rest would not come
             if refusal is not None:
                 return refusal
             if is_whole:
@@ -138,7 +133,7 @@ class RequestCycle:
                 self.move(WHOLE_HEAD)
                 self.request_head = head
                 self.is_stream = False
-                self.request_bytes = end * HEAD_WEIGHT
+                self.request_bytes = end * 4  # the text, the fields, and what has parsed them
                 self._most_bytes = self.request_bytes + MAX_COUNTED_BODY_BYTES
                 return head
             self.move(Event.BYTES)

@@ -22,7 +22,7 @@ from stream_server.store.log.retention import bound_log
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN, WAIVED
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
-from stream_server.web.http.usual_request import begin_to_ask, connection_of
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
 from stream_server.web.limits.processor_time import Payer, ProcessorTime
@@ -38,7 +38,7 @@ from stream_server.web.limits.rate_limits import (
     RateLimiter,
     Subject,
 )
-from stream_server.web.route import Route
+from stream_server.web.route import Request
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
@@ -55,15 +55,6 @@ LOG_BYTES_SHARE, MIN_LOG_BYTES = 8, 2 * 2**20
 With the least number, an honest user can post or like for some minutes as fast as the other limits allow. So one user
 can push others' events out of a log below 2 MiB.
 """
-
-MAX_CONCURRENT_POLLS = 32
-"""Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
-
-MAX_CONCURRENT_INGESTS = 8
-"""Most ingests of one user at the same time in one process. Each holds two batches of lines in memory."""
-
-RUNNING_RETRY_SECONDS = 1.0
-"""Seconds after which a client that runs too many such requests may try again."""
 
 MAX_OPENINGS = 128
 """Most streams that open at the same time in one process and ask Redis something. Redis answers so many in time."""
@@ -166,8 +157,8 @@ class RequestLimits:
         self._limiter = RateLimiter(counters)
         self.proxies = TrustedProxies(config.trusted_proxies, config.forwarded_header)
         self.previews = Running(1, "preview")
-        self.polls = Running(MAX_CONCURRENT_POLLS, "long polls")
-        self.ingests = Running(MAX_CONCURRENT_INGESTS, "ingests")
+        self.polls = Running(32, "long polls")  # a client needs one for each filter
+        self.ingests = Running(8, "ingests")  # each holds two batches of lines in memory
         self.streams: Counter[str] = Counter()
         self.unproven: Counter[str] = Counter()
         self.time = ProcessorTime(lambda: self.are_on)
@@ -181,22 +172,22 @@ class RequestLimits:
         """Whether the limits are on. A reload may change it."""
         return self._config.limits != "off"
 
-    def running(self, request: web.Request, running: Running) -> "StreamSlot":
+    def running(self, request: Request, running: Running) -> "StreamSlot":
         """Count a request of the kind ``running``. Return its slot. Raises `RateLimited` if its user has too many."""
         user = request[CLAIMS].sub
         if self.are_on and running.counts[user] >= running.maximum:
             message = f"you have {running.maximum} {running.noun} at the same time already"
-            raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=RUNNING_RETRY_SECONDS)
+            raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=1.0)
         return StreamSlot(running.counts, user)
 
-    def turn(self, request: web.Request) -> AbstractAsyncContextManager[object]:
+    def turn(self, request: Request) -> AbstractAsyncContextManager[object]:
         """Return a context that holds one of the turns of the client's address. Entering it may raise `Unavailable`."""
         if not self.are_on:
             return nullcontext()
         request[TURN] = turn = self.turns.turn(self.address_of(request))
         return turn
 
-    async def delay_refusal(self, request: web.Request) -> None:
+    async def delay_refusal(self, request: Request) -> None:
         """Wait before the refusal of a client that was refused again and again in this second."""
         seconds = self.refusal_delay.seconds(self.address_of(request))
         if seconds:
@@ -205,7 +196,7 @@ class RequestLimits:
                 request[OPENING].give_back()  # others need not wait for this one
             await asyncio.sleep(seconds)
 
-    def take_stream(self, request: web.Request) -> "StreamSlot":
+    def take_stream(self, request: Request) -> "StreamSlot":
         """Count a stream that opens. Return its slot, which counts its end.
 
         Raises `RateLimited` if the client's address has as many streams as the settings allow.
@@ -217,7 +208,7 @@ class RequestLimits:
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         return StreamSlot(self.streams, address)
 
-    def take_unproven(self, request: web.Request) -> "StreamSlot":
+    def take_unproven(self, request: Request) -> "StreamSlot":
         """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its slot.
 
         Raises `RateLimited` if there are too many of them.
@@ -229,15 +220,15 @@ class RequestLimits:
             raise RateLimited(message, limit="unproven_connections", retry_after=STREAM_RETRY_SECONDS)
         return StreamSlot(self.unproven, address)
 
-    def payer(self, request: web.Request) -> Payer:
+    def payer(self, request: Request) -> Payer:
         """Return the user and the address to whom a request is charged that takes more processor time than usual."""
         return self.time.payer(self.address_of(request), request[CLAIMS].sub if CLAIMS in request else "")
 
-    def address_of(self, request: web.Request) -> str:
+    def address_of(self, request: Request) -> str:
         """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""
-        return self.proxies.request_address(connection_of(request).address, request.headers)
+        return self.proxies.request_address(request.connection.address, request.headers)
 
-    async def check(self, request: web.Request, limits: tuple[RateLimit, ...], *, is_for_safety: bool = False) -> None:
+    async def check(self, request: Request, limits: tuple[RateLimit, ...], *, is_for_safety: bool = False) -> None:
         """Count the request. Raises `RateLimited` if one of ``limits`` is reached.
 
         With ``is_for_safety``, a limit of bytes counts the request, but does not refuse it: its refusal is `WAIVED`.
@@ -253,14 +244,14 @@ class RequestLimits:
                 allowance = self._limiter.charge(*use)
             self._note(request, limit, allowance)
 
-    def charge_appended(self, request: web.Request, appended_bytes: int) -> None:
+    def charge_appended(self, request: Request, appended_bytes: int) -> None:
         """Charge a user for the bytes that a request has appended to the log."""
         maximum = self._maximum_for(request, LOG_BYTES) if CLAIMS in request else 0
         if maximum:
             use = LOG_BYTES, self._subject(request, LOG_BYTES, ""), maximum, appended_bytes
             self._note(request, LOG_BYTES, self._limiter.charge(*use))
 
-    async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
+    async def use(self, request: Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
         """Count ``amount`` uses of one limit. Raises `RateLimited` if it is reached.
 
         ``login`` is the login or e-mail address for a limit of log-ins.
@@ -278,19 +269,23 @@ class RequestLimits:
             if not allowance.admitted:
                 raise too_many(limit, allowance)
 
-    async def _ask(self, request: web.Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> Allowance:
+    async def _ask(self, request: Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> Allowance:
         await begin_to_ask(request)
         return await self._limiter.use(limit, subject, maximum, amount)
 
-    def _note(self, request: web.Request, limit: RateLimit, allowance: Allowance) -> None:
+    def _note(self, request: Request, limit: RateLimit, allowance: Allowance) -> None:
         """Keep the rest of the tightest limit of the request. Raises `RateLimited` if this limit is reached."""
         earlier = request.get(ALLOWANCE)
-        if earlier is None or not allowance.admitted or _share_left(allowance) < _share_left(earlier):
+        if (
+            earlier is None
+            or not allowance.admitted
+            or allowance.remaining * earlier.limit < earlier.remaining * allowance.limit  # a smaller share is left
+        ):
             request[ALLOWANCE] = allowance
         if not allowance.admitted:
             raise too_many(limit, allowance)
 
-    def _maximum_for(self, request: web.Request, limit: RateLimit) -> int:
+    def _maximum_for(self, request: Request, limit: RateLimit) -> int:
         """Return the uses of a limit in a window for the token of a request; 0 if they are not limited."""
         scopes = request[CLAIMS].scopes if CLAIMS in request else ()
         is_free = UNLIMITED_SCOPE in scopes or (INGEST_SCOPE in scopes and limit in INGEST_LIMITS)
@@ -306,11 +301,11 @@ class RequestLimits:
         log_bytes = bound_log(self._config.log_max_bytes, self.redis_bytes())
         return min(maximum, max(log_bytes // LOG_BYTES_SHARE, MIN_LOG_BYTES)) if log_bytes else maximum
 
-    def give_back(self, request: web.Request, limit: RateLimit, *, login: str = "") -> None:
+    def give_back(self, request: Request, limit: RateLimit, *, login: str = "") -> None:
         """Take back one use of a limit of log-ins: the log-in was successful."""
         self._limiter.give_back(limit, self._subject(request, limit, login))
 
-    def _subject(self, request: web.Request, limit: RateLimit, login: str) -> str:
+    def _subject(self, request: Request, limit: RateLimit, login: str) -> str:
         if limit.subject is Subject.USER:
             return request[CLAIMS].sub
         if limit.subject is Subject.ADDRESS:
@@ -319,7 +314,7 @@ class RequestLimits:
         return account if limit.subject is Subject.LOGIN else f"{account}@{self.address_of(request)}"
 
 
-def reject_when_draining(request: web.Request) -> None:
+def reject_when_draining(request: Request) -> None:
     """Raise Unavailable for a new stream or long poll while the server shuts down, because shutdown would end it."""
     if request.app[HUB].is_stopping:
         message = "this server is shutting down; retry, another server will answer"
@@ -328,15 +323,16 @@ def reject_when_draining(request: web.Request) -> None:
 
 def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     """Return the error for a limit that is reached. It names the limit and the seconds until its window ends."""
-    seconds = max(1.0, allowance.ends_at - time.time())
-    message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
+    seconds, window = max(1.0, allowance.ends_at - time.time()), limit.window_seconds
+    duration = {60: "a minute", 3600: "an hour", 86_400: "a day"}.get(window, f"{window // 60} minutes")
+    message = f"too many {limit.noun}: at most {allowance.limit} in {duration}"
     return RateLimited(message, limit=limit.name, retry_after=round(seconds, 3))
 
 
-def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
+def limit_headers(request: Request) -> dict[str, str]:
     """Return the headers about the tightest limit that a request has met, as the protocol of its route names them."""
-    make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
-    return make_headers(request[ALLOWANCE])
+    dialect = request.route.dialect
+    return (rate_limit_headers if dialect is None else dialect.rate_limit_headers)(request[ALLOWANCE])
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
@@ -348,7 +344,7 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
     }
 
 
-def _amount(request: web.Request, limit: RateLimit) -> int:
+def _amount(request: Request, limit: RateLimit) -> int:
     """Return the uses that a request counts before it runs.
 
     Of the bytes of writes these are `ENTRY_BYTES` and its body. A body without Content-Length counts as the largest.
@@ -362,11 +358,3 @@ def _amount(request: web.Request, limit: RateLimit) -> int:
     if length is None:
         length = MAX_BODY_BYTES if hdrs.TRANSFER_ENCODING in request.headers else 0
     return ENTRY_BYTES + min(length, MAX_BODY_BYTES)
-
-
-def _share_left(allowance: Allowance) -> float:
-    return allowance.remaining / allowance.limit
-
-
-def _duration(seconds: int) -> str:
-    return {60: "a minute", 3600: "an hour", 86_400: "a day"}.get(seconds, f"{seconds // 60} minutes")

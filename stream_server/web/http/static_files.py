@@ -11,6 +11,8 @@ from pathlib import PurePath
 
 from aiohttp import ETag, hdrs, web
 
+from stream_server.web.route import Request
+
 MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -31,16 +33,6 @@ SITE_POLICY = (
 
 PAGE_POLICY = f"{SITE_POLICY}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'"
 """That of the console, which connects to this server, and makes no HTML from text."""
-
-PAGE_HEADERS = {
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
-    # A new version must not meet the scripts of the old one, so a browser asks each time; the answer is mostly 304.
-    hdrs.CACHE_CONTROL: "no-cache",
-}
-"""Headers of every file, besides its policy and those of every answer."""
 
 
 class StaticFile:
@@ -82,7 +74,7 @@ def load_files(folder: Traversable, prefix: str, policy: str) -> dict[str, Stati
     return found
 
 
-def file_response(request: web.Request, file: StaticFile, coding: str) -> web.Response:
+def file_response(request: Request, file: StaticFile, coding: str) -> web.Response:
     """Return the answer with a file: 304 without a body if the client has these bytes (RFC 9110 §13.1.2), else 200.
 
     ``coding`` is the content coding that the client accepts: `gzip` sends a text with it, under a tag of its own.
@@ -93,9 +85,18 @@ def file_response(request: web.Request, file: StaticFile, coding: str) -> web.Re
     is_known = f'"{tag}"' in known or known.strip() == "*"  # no tag can have a quotation mark within
     response = web.Response(status=304) if is_known else web.Response(body=file.zipped if is_zipped else file.body)
     response.etag = ETag(tag)
-    response.headers.update(PAGE_HEADERS)
-    response.headers["Content-Security-Policy"] = file.policy
-    response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    response.headers.update(
+        {
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Opener-Policy": "same-origin",
+            "Cross-Origin-Resource-Policy": "same-origin",
+            "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+            "Content-Security-Policy": file.policy,
+            # A new version must not meet the scripts of the old one, so a browser asks each time. Mostly it gets 304.
+            hdrs.CACHE_CONTROL: "no-cache",
+            hdrs.VARY: hdrs.ACCEPT_ENCODING,
+        }
+    )
     if not is_known:
         response.headers[hdrs.CONTENT_TYPE] = file.media_type
         if is_zipped:

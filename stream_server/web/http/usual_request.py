@@ -6,7 +6,7 @@ what is unusual: another version, `Expect`, a body in chunks or one that has not
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
@@ -15,12 +15,10 @@ from stream_server.web.http.app_keys import BODY, OPENING
 from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
-from stream_server.web.route import Route
+from stream_server.web.route import PATH_PARAMETER, AppValues, Request, Route, Target
 
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
-
-MAX_USUAL_FIELDS = 64
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 FIELDS = rf"((?:{_NAME}:[\t !-~]*\r\n)*)\r\n"
@@ -28,35 +26,14 @@ FIELDS = rf"((?:{_NAME}:[\t !-~]*\r\n)*)\r\n"
 
 _FIELD = re.compile(rf"({_NAME}):([^\r]*)\r\n")
 
-_UNUSUAL_FIELDS = frozenset({"transfer-encoding", "expect", "trailer", "te"})
-_UNUSUAL_OF_STREAM = _UNUSUAL_FIELDS | {"content-length"}
-_UNUSUAL_OF_API = _UNUSUAL_FIELDS | {"content-encoding", "upgrade"}
+_UNUSUAL_OF_STREAM = frozenset({"transfer-encoding", "expect", "trailer", "te", "content-length"})
+_UNUSUAL_OF_API = frozenset({"transfer-encoding", "expect", "trailer", "te", "content-encoding", "upgrade"})
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
 
 _NUMBER = re.compile(r"(?<=/)[0-9]{1,20}(?![^/])")
-_PARAMETER = re.compile(r"\{(\w+)\}")
 _LENGTH = re.compile(r"[0-9]{1,6}")
 
-EMPTY_STATUSES = frozenset({204, 304})
-"""Statuses whose answers have neither a body nor a length of one (RFC 9110 §8.6)."""
-
 NO_PARAMETERS: Mapping[str, str] = {}
-
-
-class _NothingWritten(NamedTuple):
-    output_size: int = 0
-
-
-class Target(NamedTuple):
-    """The target of a request, percent-encoded. The names are those of yarl's URL."""
-
-    raw_path: str
-    raw_query_string: str
-
-    @property
-    def raw_path_qs(self) -> str:
-        """The path, and the query behind a `?` if there is one."""
-        return f"{self.raw_path}?{self.raw_query_string}" if self.raw_query_string else self.raw_path
 
 
 class UsualRequest(dict[Any, Any]):
@@ -75,20 +52,17 @@ class UsualRequest(dict[Any, Any]):
         path: The path of the request.
         rel_url: The path and the query.
         route: The row of the URL table.
-        transport: The transport of the connection.
     """
 
     __slots__ = (
         "app", "body_exists", "connection", "headers", "keep_alive", "match_info", "method", "path", "rel_url", "route",
-        "transport",
     )  # fmt: skip
 
     version = HttpVersion11
     can_read_body = False
-    writer = _NothingWritten()
 
     def __init__(
-        self, connection: Connection, app: web.Application, route: Route, path: str, query_text: str,
+        self, connection: Connection, app: AppValues, route: Route, path: str, query_text: str,
         fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS, body: bytes = b"",
     ) -> None:  # fmt: skip
         """``fields`` are the header fields, and ``parameters`` are those in the path. `BODY` has the ``body``."""
@@ -104,10 +78,9 @@ class UsualRequest(dict[Any, Any]):
         self.path = path
         self.rel_url = Target(path, query_text)
         self.route = route
-        self.transport = connection.transport
 
 
-async def begin_to_ask(request: web.Request | None) -> None:
+async def begin_to_ask(request: Request | None) -> None:
     """Return when a request that opens a stream may wait for Redis or for anything else; see `Opening.ask`.
 
     Every other request may wait at any time, also ``request`` None.
@@ -119,7 +92,7 @@ async def begin_to_ask(request: web.Request | None) -> None:
 class StreamRoutes:
     """The routes of streams, whose requests are read without aiohttp if they are as usual."""
 
-    def __init__(self, app: web.Application, routes: dict[str, Route]) -> None:
+    def __init__(self, app: AppValues, routes: dict[str, Route]) -> None:
         """``routes`` are the rows of streams by their paths."""
         self._app = app
         self._routes = routes
@@ -143,14 +116,14 @@ class StreamRoutes:
 class ApiRoutes:
     """The routes that are no streams, whose requests are read without aiohttp if they are as usual."""
 
-    def __init__(self, app: web.Application, routes: Mapping[web.AbstractRoute, Route]) -> None:
+    def __init__(self, app: AppValues, routes: Mapping[web.AbstractRoute, Route]) -> None:
         """``routes`` are all rows of the URL table."""
         self._app = app
         self._rows: dict[str, tuple[Route, tuple[str, ...]]] = {}
         for found, row in routes.items():
             if not row.is_streaming and not row.lines and found.method == row.method:
-                names = tuple(_PARAMETER.findall(row.path))
-                self._rows[f"{row.method} {_PARAMETER.sub('{}', row.path)}"] = row, names
+                names = tuple(PATH_PARAMETER.findall(row.path))
+                self._rows[f"{row.method} {PATH_PARAMETER.sub('{}', row.path)}"] = row, names
         line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*))(?:\?([!\"$-~]*))? HTTP/1\.1\r\n"
         self._head = re.compile(line + FIELDS)
 
@@ -185,20 +158,8 @@ def read_fields(text: str, unusual: frozenset[str]) -> dict[str, str] | None:
     """
     pairs = _FIELD.findall(text)
     fields = {name.lower(): value.strip("\t ") for name, value in pairs}
-    is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
+    is_usual = len(fields) == len(pairs) <= 64 and "host" in fields
     return fields if is_usual and unusual.isdisjoint(fields) else None
-
-
-def route_of(request: web.Request) -> Route:
-    """Return the row of a request, which the front door or our handler of aiohttp has found."""
-    route: Route = request.route  # type: ignore[attr-defined]  # both kinds of requests have it
-    return route
-
-
-def connection_of(request: web.Request) -> Connection:
-    """Return the connection of a request, which aiohttp or the connection itself has read."""
-    connection: Connection | None = getattr(request, "connection", None)
-    return connection or request.protocol.connection  # type: ignore[attr-defined]  # our Handler has it
 
 
 def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
@@ -206,7 +167,8 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     body = response.body if isinstance(response, web.Response) else None
     text = body if isinstance(body, bytes) else b""
     fields = "".join([f"{name}: {value}\r\n" for name, value in response.headers.items()])
-    length = "" if response.status in EMPTY_STATUSES else f"Content-Length: {len(text)}\r\n"
+    # neither has a length of its own (RFC 9110 §8.6)
+    length = "" if response.status in {204, 304} else f"Content-Length: {len(text)}\r\n"
     end = "" if keep_alive else "Connection: close\r\n"
     status = f"HTTP/1.1 {response.status} {response.reason}\r\n"
     return f"{status}{fields}{length}Date: {date_header()}\r\n{end}\r\n".encode() + text

@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
-from aiohttp import web
 
 from filters.suggestion import did_you_mean
 from stream_server.errors import ApiError, BadRequest, TooLarge
 from stream_server.store.idempotency import SERVER_TTL_MS, IdempotencyKey
 from stream_server.web.http.app_keys import CLAIMS, WAIVED
 from stream_server.web.http.body import MAX_BODY_BYTES, normalise_json, read_json_body
+from stream_server.web.route import Request
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
 
@@ -28,15 +28,7 @@ Json = dict[str, Any]
 IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.:]{1,64}")
-_MEMBER_PATH = re.compile(r"(?P<text>.*) - at `\$\.?(?P<path>[^`]*)`\Z", re.DOTALL)
-_UNKNOWN_MEMBER = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
-_MISSING_MEMBER = re.compile(r"Object missing required field `(.*)`\Z", re.DOTALL)
-_NAMED_MEMBER = re.compile(r"`(\w+)` (must .*)\Z", re.DOTALL)
-_PATH_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]*)\]")
 
-_WRONG_TYPE = re.compile(r"Expected `([^`]*)`, got `([^`]*)`")
-_WRONG_LENGTH = re.compile(r"Expected `(str|array|object)` of length (?:(>=|<=) )?(\d+)")
-_OUT_OF_BOUNDS = re.compile(r"Expected `(?:int|float)` (>=|<=) (-?\d+)")
 
 _TYPE_NAMES = {
     "str": "a string",
@@ -51,12 +43,12 @@ _json_schema = cache(msgspec.json.schema)
 _BOUND_NAMES = {">=": "at least ", "<=": "at most ", None: ""}
 
 
-async def read_body_as(body_type: type[BodyType], request: web.Request) -> BodyType:
+async def read_body_as(body_type: type[BodyType], request: Request) -> BodyType:
     """Return the request's JSON body as a ``body_type``. Raises ApiError for an invalid body."""
     return decode_body(body_type, await read_json_body(request, MAX_BODY_BYTES))
 
 
-def read_idempotency_key(request: web.Request, body: bytes = b"") -> IdempotencyKey:
+def read_idempotency_key(request: Request, body: bytes = b"") -> IdempotencyKey:
     """Return the key of the `Idempotency-Key` header, or a new random key if the request has no such header.
 
     A client's key belongs to one request: Redis refuses the key if the same user sends it with another method, URL or
@@ -75,7 +67,7 @@ def read_idempotency_key(request: web.Request, body: bytes = b"") -> Idempotency
     return found._replace(ttl_ms=SERVER_TTL_MS) if WAIVED in request else found
 
 
-async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, IdempotencyKey]:
+async def read_keyed_body(body_type: type[BodyType], request: Request) -> tuple[BodyType, IdempotencyKey]:
     """Return the request's body as a ``body_type``, and its idempotency key. Raises ApiError if either is invalid."""
     body = await read_json_body(request, MAX_BODY_BYTES)
     return decode_body(body_type, body), read_idempotency_key(request, body)
@@ -94,15 +86,15 @@ def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:
 
 def to_api_error(text: str, struct_type: type) -> ApiError:
     """Turn ``text``, msgspec's message about an invalid ``struct_type``, into an API error that names the member."""
-    located = _MEMBER_PATH.match(text)
+    located = re.match(r"(?P<text>.*) - at `\$\.?(?P<path>[^`]*)`\Z", text, re.DOTALL)
     text, path = (located["text"], located["path"]) if located else (text, "")
-    if unknown := _UNKNOWN_MEMBER.match(text):
+    if unknown := re.match(r"Object contains unknown field `(.*)`\Z", text, re.DOTALL):
         known = [name for schema in _schemas_at(struct_type, path) for name in schema.get("properties", ())]
         message = f"unknown member{did_you_mean(unknown[1], known)}"
         return BadRequest(message, code="unknown_parameter", param=_join_path(path, unknown[1]))
-    if missing := _MISSING_MEMBER.match(text):
+    if missing := re.match(r"Object missing required field `(.*)`\Z", text, re.DOTALL):
         return BadRequest("this member is required", code="missing_parameter", param=_join_path(path, missing[1]))
-    if named := _NAMED_MEMBER.match(text):
+    if named := re.match(r"`(\w+)` (must .*)\Z", text, re.DOTALL):
         param = _join_path(path, named[1])
         return BadRequest(f"`{param}` {named[2]}", param=param)
     if not path:
@@ -120,12 +112,12 @@ def _join_path(path: str, member: str) -> str:
 
 def _describe_violation(text: str, struct_type: type, path: str) -> str:
     """Return what the member at ``path`` must be, in words such as "must be a string, not null"."""
-    if wrong := _WRONG_TYPE.match(text):
+    if wrong := re.match(r"Expected `([^`]*)`, got `([^`]*)`", text):
         return f"must be {_name_types(wrong[1])}, not {_name_types(wrong[2])}"
-    if length := _WRONG_LENGTH.match(text):
+    if length := re.match(r"Expected `(str|array|object)` of length (?:(>=|<=) )?(\d+)", text):
         unit = "character" if length[1] == "str" else "item"
         return f"must have {_BOUND_NAMES[length[2]]}{length[3]} {unit}{'' if length[3] == '1' else 's'}"
-    if bound := _OUT_OF_BOUNDS.match(text):
+    if bound := re.match(r"Expected `(?:int|float)` (>=|<=) (-?\d+)", text):
         return f"must be {_BOUND_NAMES[bound[1]]}{bound[2]}"
     for schema in _schemas_at(struct_type, path):
         if "enum" in schema and text.startswith("Invalid enum value"):
@@ -143,15 +135,15 @@ def _schemas_at(struct_type: type, path: str) -> list[Json]:
     """Return the JSON schemas that the body type allows for the member at ``path``, for example ``media[0].type``."""
     root_schema = _json_schema(struct_type)
     schemas = list(_resolve_alternatives(root_schema, root_schema))
-    for step in _PATH_STEP.finditer(path):
-        members = [_member_schema(schema, step[1]) for schema in schemas]
-        schemas = [found for schema in members if schema for found in _resolve_alternatives(schema, root_schema)]
+    for step in re.finditer(r"([^.\[\]]+)|\[([^\]]*)\]", path):
+        members = [
+            schema.get("items") if step[1] is None else schema.get("properties", {}).get(step[1]) for schema in schemas
+        ]
+        schemas = [
+            found for member in members if isinstance(member, dict)
+            for found in _resolve_alternatives(member, root_schema)
+        ]  # fmt: skip
     return schemas
-
-
-def _member_schema(schema: Json, member: str | None) -> Json | None:
-    found = schema.get("items") if member is None else schema.get("properties", {}).get(member)
-    return found if isinstance(found, dict) else None
 
 
 def _resolve_alternatives(schema: Json, root_schema: Json) -> Iterator[Json]:

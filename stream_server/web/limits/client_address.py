@@ -14,23 +14,13 @@ from multidict import MultiMapping
 
 from stream_server.config.settings import InvalidSetting
 
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_FORWARDED_ADDRESSES = 20
 """Number of addresses that are read from a header, from the right. More proxies than this stand in no row."""
 
-MAX_FORWARDED_LENGTH = 4096
-"""Characters of the longest line of ``Forwarded`` that is read. A longer line names no address."""
-
-MAX_ADDRESS_LENGTH = 80
-"""Characters of the longest text of an address: IPv6 with brackets, zone and port."""
-
 UNKNOWN = "unknown"
 """Stands for the address of a client that connects by a unix socket."""
-
-IPV6_PREFIX_BITS = 64
-"""A person with IPv6 usually has a whole network of this size, so its addresses count together."""
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _FORWARDED_PAIR = re.compile(
@@ -42,7 +32,6 @@ _FORWARDED_PAIR = re.compile(
 Some proxies leave out the quotation marks around a port or an IPv6 address.
 """
 
-_HEADER_NAME = re.compile(_NAME)
 _PORT = re.compile(r"^(\d+\.\d+\.\d+\.\d+):\d+$")
 
 
@@ -54,9 +43,15 @@ class TrustedProxies:
 
         Raises `InvalidSetting` for anything else.
         """
-        self._networks: tuple[Network, ...] = tuple(_parse_network(text) for text in setting.split(",") if text.strip())
+        self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+        for text in filter(None, map(str.strip, setting.split(","))):
+            try:
+                self._networks.append(ipaddress.ip_network(text, strict=False))
+            except ValueError:
+                message = f"--trusted-proxies holds {text[:64]!r}, which is no address or network"
+                raise InvalidSetting(message) from None
         self._header = header.strip()
-        if not _HEADER_NAME.fullmatch(self._header):
+        if not re.fullmatch(_NAME, self._header):
             raise InvalidSetting(f"--forwarded-header holds {header[:64]!r}, which is no name of a header")
 
     def __contains__(self, address: Address) -> bool:
@@ -79,7 +74,7 @@ class TrustedProxies:
         for text in forwarded:
             if current not in self:
                 break
-            earlier = _parse_address(text) if len(text) <= MAX_ADDRESS_LENGTH else None
+            earlier = _parse_address(text) if len(text) <= 80 else None
             if earlier is None:
                 break
             current = earlier
@@ -116,7 +111,7 @@ def _read_forwarded(line: str) -> list[str]:
 
     A line that is not by the grammar names nobody, for otherwise the text of a client could hide that of a proxy.
     """
-    if len(line) > MAX_FORWARDED_LENGTH:
+    if len(line) > 4096:
         return [""]
     found, current, at = [], "", 0
     while True:
@@ -147,13 +142,6 @@ def _parse_address(text: str) -> Address | None:
     return mapped or address
 
 
-def _parse_network(text: str) -> Network:
-    try:
-        return ipaddress.ip_network(text.strip(), strict=False)
-    except ValueError:
-        raise InvalidSetting(f"--trusted-proxies holds {text.strip()[:64]!r}, which is no address or network") from None
-
-
 @lru_cache(4096)
 def subject_of_peer(peer: str) -> str:
     """Return the subject for a client that no proxy stands before: an IPv4 address or an IPv6 network of 64 bits.
@@ -168,4 +156,5 @@ def subject_of_peer(peer: str) -> str:
 def _subject_of(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
-    return str(ipaddress.ip_network((address, IPV6_PREFIX_BITS), strict=False))
+    # a person with IPv6 usually has a whole network of this size, so its addresses count together
+    return str(ipaddress.ip_network((address, 64), strict=False))

@@ -34,17 +34,8 @@ from stream_server.web.limits.client_address import subject_of_peer
 
 logger = logging.getLogger(__name__)
 
-MAX_RESERVED_FILES = 160
-"""Most open files that are kept from clients: for forty connections to Redis, sockets and what is accepted next."""
-
-EVICTED_SHARE = 50
-"""The server closes a fiftieth of its connections at once, so that it does not look for idle ones at each accept."""
-
 OPERATOR_PLACES = 16
 """Connections beyond the total that may ask for :data:`OPERATOR_PATHS` alone."""
-
-FREE_AGAIN_SHARE = 0.95
-"""A full table is full no more below this share of its slots. So a client that comes and goes causes one line."""
 
 OPERATOR_PATHS = ("/healthz", "/readyz", "/metrics")
 """Paths that are served in each state of the server."""
@@ -53,9 +44,6 @@ OPERATOR_BEGINS = tuple(
     f"{method} {path}{end}".encode() for method in ("GET", "HEAD") for path in OPERATOR_PATHS for end in " ?"
 )
 """How a request head for one of these paths begins."""
-
-CONNECTIONS_PER_STREAM = 2
-"""Connections from one address for each stream that it may open: a page with a stream sends requests, too."""
 
 
 class Refusal(NamedTuple):
@@ -152,7 +140,7 @@ class ConnectionTable:
         self._count = self._operator_count = 0
         self._is_full = False  # from a refusal until slots are free again
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._room = max(1, files - min(MAX_RESERVED_FILES, files // 2))
+        self._room = max(1, files - min(160, files // 2))
         self.evict_idle: EvictIdle = lambda _, *, of_operator: None  # noqa: ARG005 - until the HTTP server is there
         self.evicted = 0
         self.refused = 0
@@ -173,9 +161,11 @@ class ConnectionTable:
         maximum, subject, refusal = self.maximum, subject_of_peer(address), None
         if self._count >= maximum:
             before = self._count
-            self.evict_idle(max(1, maximum // EVICTED_SHARE), of_operator=False)
+            # a fiftieth, so that it does not look for idle ones at each accept
+            self.evict_idle(max(1, maximum // 50), of_operator=False)
             self.evicted += before - self._count
-        most = min(CONNECTIONS_PER_STREAM * self._config.streams_per_address or maximum, max(1, maximum // 2))
+        # two for each stream, because a page with a stream sends requests, too
+        most = min(2 * self._config.streams_per_address or maximum, max(1, maximum // 2))
         if self._count >= maximum:
             refusal = NO_ROOM_FOR_CONNECTION
         elif self._count_by_address[subject] >= most and self.limited_subject(address):
@@ -203,7 +193,7 @@ class ConnectionTable:
     def release(self, address: str) -> None:
         """Forget a connection that may send all requests and has ended."""
         self._count -= 1
-        if self._is_full and self._count < FREE_AGAIN_SHARE * self.maximum:
+        if self._is_full and self._count < 0.95 * self.maximum:  # so a client that comes and goes causes one line
             self._is_full = False
         subject = subject_of_peer(address)
         self._count_by_address[subject] -= 1
@@ -265,13 +255,10 @@ class Turns:
         line = self._lines.get(address)
         if line is None:
             line = self._lines[address] = FairQueue(
-                MAX_RUNNING, BUSY, MAX_WAIT_SECONDS, heeds_failures=False, has_more=self._is_alone
-            )
+                MAX_RUNNING, BUSY, MAX_WAIT_SECONDS, heeds_failures=False,
+                has_more=lambda: self._clock() >= self._shared_until,  # whoever is alone is not limited
+            )  # fmt: skip
         return Slot(line)
-
-    def _is_alone(self) -> bool:
-        """Return whether only one address has sent requests lately, which is not limited then."""
-        return self._clock() >= self._shared_until
 
 
 PROMPT_REFUSALS = 10

@@ -41,9 +41,6 @@ SLICE_SECONDS = 0.002
 MAX_WAIT_SECONDS = 2.0
 """Longest wait of a request for its turn."""
 
-LIMIT_NAME = "processor_time"
-"""The name of this limit in refusals and metrics."""
-
 T = TypeVar("T")
 
 
@@ -269,7 +266,7 @@ class Payer:
 
 def _taken_too_much(seconds: float) -> RateLimited:
     message = "what you send takes too much of the server's time; send less, or more seldom"
-    return RateLimited(message, limit=LIMIT_NAME, retry_after=round(max(1.0, seconds), 3))
+    return RateLimited(message, limit="processor_time", retry_after=round(max(1.0, seconds), 3))
 
 
 class ProcessorTime:

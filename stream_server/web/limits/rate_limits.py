@@ -199,13 +199,10 @@ class RateLimiter:
         key, now = (limit.name, subject), self._clock()
         window = self._windows.get(key)
         if window is None or window.ends_at <= now:
-            if len(self._windows) >= MAX_WINDOWS:
-                self._forget_some(now)
+            if len(self._windows) >= MAX_WINDOWS:  # forget those that have ended and, if need be, the oldest half
+                known = {each: kept for each, kept in self._windows.items() if kept.ends_at > now}
+                self._windows = (
+                    known if len(known) < MAX_WINDOWS // 2 else dict(list(known.items())[MAX_WINDOWS // 2 :])
+                )
             window = self._windows[key] = _Window(now + limit.window_seconds)
         return window
-
-    def _forget_some(self, now: float) -> None:
-        """Forget the windows that have ended and, if that is not enough, the oldest half."""
-        self._windows = {key: window for key, window in self._windows.items() if window.ends_at > now}
-        if len(self._windows) >= MAX_WINDOWS // 2:
-            self._windows = dict(list(self._windows.items())[MAX_WINDOWS // 2 :])

@@ -78,7 +78,9 @@ def build_document(rows: tuple[Route, ...]) -> Json:
             "responses": operation.error_responses(),
             "securitySchemes": {"bearer": bearer, TICKET_PARAMETER: ticket},
         },
-        "x-dialects": [_dialect_route(row) for row in dialects],
+        "x-dialects": [
+            {"method": row.method, "path": row.path, "summary": operation.operation_summary(row)} for row in dialects
+        ],
     }
     named: Json = _with_portable_names(made)
     return named
@@ -111,10 +113,6 @@ def _with_portable_names(part: Any, parent: str = "") -> Any:
     if parent == "$ref" and part.startswith(_SCHEMAS):
         return _SCHEMAS + portable_name(part.removeprefix(_SCHEMAS))
     return part
-
-
-def _dialect_route(row: Route) -> Json:
-    return {"method": row.method, "path": row.path, "summary": operation.operation_summary(row)}
 
 
 def _operation_ids(rows: tuple[Route, ...]) -> dict[Route, str]:

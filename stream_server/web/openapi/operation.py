@@ -14,7 +14,7 @@ from filters.registry import Registry
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.validation import IDEMPOTENCY_KEY_HEADER
-from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
+from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, PATH_PARAMETER, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
 from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, LAST_EVENT_ID_PARAMETER
@@ -24,10 +24,16 @@ from stream_server.wire.objects import Answer
 
 Json = dict[str, Any]
 TEXT_SCHEMA: Json = {"type": "string"}
-_SINCE = "a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)"
-SINCE_PARAMETER = {"since": (_SINCE, TEXT_SCHEMA)}
-_EXPLAIN = "if true, the member `matched` of each message says why it matched"
-STREAM_PARAMETERS = {"explain": (_EXPLAIN, {"type": "boolean", "default": False}), **SINCE_PARAMETER}
+SINCE_PARAMETER = {
+    "since": ("a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)", TEXT_SCHEMA)
+}
+STREAM_PARAMETERS = {
+    "explain": (
+        "if true, the member `matched` of each message says why it matched",
+        {"type": "boolean", "default": False},
+    ),
+    **SINCE_PARAMETER,
+}
 """Description and schema of the parameters common to all filter streams, by name."""
 
 
@@ -42,9 +48,6 @@ POLL_PARAMETERS = {
     "limit": ("maximum number of events", _number_schema("integer", LIMIT_BOUNDS)),
 }
 """Description and schema of the parameters that only long polling has, by name."""
-
-USER_STREAM_PARAMETERS = {"kinds": ("kinds of events, comma-separated; all if absent", TEXT_SCHEMA)}
-"""Parameters of the user stream instead of filters: whom the caller follows decides what it delivers."""
 
 
 def _describe_stream_parameters(row: Route) -> list[Json]:
@@ -80,7 +83,7 @@ def _describe_stream_body(row: Route) -> Json:
 def _stream_parameters(row: Route) -> dict[str, tuple[str, Json]]:
     """Return the parameters of a stream's route by name, each with its description and its JSON schema."""
     if row.path.endswith("/user"):
-        return {**USER_STREAM_PARAMETERS, **SINCE_PARAMETER}
+        return {"kinds": ("kinds of events, comma-separated; all if absent", TEXT_SCHEMA), **SINCE_PARAMETER}
     return {**_filter_parameters(), **STREAM_PARAMETERS, **(POLL_PARAMETERS if row.response is not None else {})}
 
 
@@ -91,9 +94,7 @@ def _filter_parameters() -> dict[str, tuple[str, Json]]:
 
 
 SCHEMA_REF = "#/components/schemas/{name}"
-_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _METHOD_AND_PATH = re.compile(r"(``[^`]*``( and )?)+: ")
-_NO_TRAILING_LINE_FEED = r"(?!\n)"
 
 
 def operation_summary(row: Route) -> str:
@@ -157,7 +158,7 @@ def portable_schema(schema: Any) -> Any:
         return {name: portable_schema(part) for name, part in kept.items()}
     if isinstance(schema, list):
         return [portable_schema(part) for part in schema]
-    return schema.replace(_NO_TRAILING_LINE_FEED, "").replace("``", "`") if isinstance(schema, str) else schema
+    return schema.replace(r"(?!\n)", "").replace("``", "`") if isinstance(schema, str) else schema
 
 
 def build_operation(row: Route, operation_id: str, components: dict[str, Json]) -> Json:
@@ -167,7 +168,15 @@ def build_operation(row: Route, operation_id: str, components: dict[str, Json]) 
     if row.scope not in {NO_TOKEN, ANY_TOKEN}:
         operation["description"] = f"The token needs the scope `{row.scope}`."
     operation["security"] = _security_requirements(row)
-    parameters = [*_path_parameters(row), *_query_parameters(query), *_special_parameters(row)]
+    required = query.get("required", ())
+    parameters = [
+        *(_path_parameter(name, allows_me=name == row.me_parameter) for name in PATH_PARAMETER.findall(row.path)),
+        *(
+            _query_parameter(name, schema, required=name in required)
+            for name, schema in query.get("properties", {}).items()
+        ),
+        *_special_parameters(row),
+    ]
     if parameters:
         operation["parameters"] = parameters
     operation |= _request_body(row)
@@ -197,7 +206,7 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses.add(503)
     if row.rate_limits:
         statuses.add(429)
-    if _PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
+    if PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
         statuses.add(404)
     if row.accepts_idempotency_key:
         statuses.add(409)
@@ -217,16 +226,16 @@ def error_responses() -> dict[str, Json]:
     codes: dict[int, list[str]] = {}
     for code, status in STATUS_BY_CODE.items():
         codes.setdefault(status, []).append(f"`{code}`")
-    return {str(status): _error_response(status, ", ".join(named)) for status, named in codes.items()}
-
-
-def _error_response(status: int, codes: str) -> Json:
-    response: Json = {"description": f"Refused: {codes}.", "content": _json_content(ErrorResponse)}
-    if status == 401:
-        response["headers"] = {"WWW-Authenticate": _header_object("the challenge of RFC 6750")}
-    if status in {429, 503}:
-        response["headers"] = {"Retry-After": _header_object("seconds", {"type": "integer", "minimum": 1})}
-    return response
+    content = _json_content(ErrorResponse)
+    responses: dict[str, Json] = {
+        str(status): {"description": f"Refused: {', '.join(named)}.", "content": content}
+        for status, named in codes.items()
+    }
+    responses["401"]["headers"] = {"WWW-Authenticate": _header_object("the challenge of RFC 6750")}
+    for later in ("429", "503"):
+        seconds = _header_object("seconds", {"type": "integer", "minimum": 1})
+        responses[later]["headers"] = {"Retry-After": seconds}
+    return responses
 
 
 def _references_objects(row: Route, query_properties: Json, components: dict[str, Json]) -> bool:
@@ -244,25 +253,14 @@ def _nested_objects(value: Any) -> Iterator[Json]:
         yield from _nested_objects(inner)
 
 
-def _path_parameters(row: Route) -> list[Json]:
-    names = _PATH_PARAMETER.findall(row.path)
-    schemas = {name: _path_parameter_schema(name, allows_me=name == row.me_parameter) for name in names}
-    return [{"name": name, "in": "path", "required": True, "schema": schema} for name, schema in schemas.items()]
-
-
-def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
-    """Return the schema of the path parameter ``name``: a text, a login, or an id. ``allows_me`` also allows `me`."""
-    if name in {"path", "tag"}:
-        return {"type": "string", "minLength": 1}
+def _path_parameter(name: str, *, allows_me: bool) -> Json:
+    """Return the OpenAPI object of a path parameter: a text, a login, or an id. ``allows_me`` also allows `me`."""
+    schema: Json = {"type": "string", "minLength": 1}
     if allows_me:
-        return {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}
-    schema: Json = portable_schema(msgspec.json.schema(Login if name == "login" else Id))
-    return schema
-
-
-def _query_parameters(query_schema: Json) -> list[Json]:
-    required, members = query_schema.get("required", ()), query_schema.get("properties", {})
-    return [_query_parameter(name, schema, required=name in required) for name, schema in members.items()]
+        schema = {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}
+    elif name not in {"path", "tag"}:
+        schema = portable_schema(msgspec.json.schema(Login if name == "login" else Id))
+    return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
 def _query_parameter(name: str, schema: Json, *, required: bool) -> Json:
@@ -302,8 +300,11 @@ def _request_body(row: Route) -> Json:
 
 def _success_response(row: Route, status: int) -> Json:
     """Return the OpenAPI response for a success. The first docstring line of the answer's class describes it."""
-    response: Json = {"description": _success_description(row)}
+    response: Json = {
+        "description": "The messages, for as long as the connection lasts." if row.is_streaming else "Done."
+    }
     if row.response is not None:
+        response["description"] = (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
         response["content"] = _json_content(row.response, row.media_type)
         if status == 201 and "id" in row.response.__struct_fields__:
             response["headers"] = {"Location": _header_object("the path of the new object")}
@@ -312,12 +313,6 @@ def _success_response(row: Route, status: int) -> Json:
     elif row.media_type != JSON_MEDIA_TYPE:
         response["content"] = {row.media_type: {"schema": {"type": "string"}}}
     return response
-
-
-def _success_description(row: Route) -> str:
-    if row.response is None:
-        return "The messages, for as long as the connection lasts." if row.is_streaming else "Done."
-    return (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
 
 
 def _json_content(struct_type: type[msgspec.Struct], media_type: str = JSON_MEDIA_TYPE) -> Json:

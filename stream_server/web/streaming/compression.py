@@ -28,9 +28,6 @@ MAX_CAREFUL_BYTES = 8192
 MEMORY_LEVEL = 6
 """Size of the compressor's tables. The default of zlib is 8, whose memory takes longer to prepare than a post."""
 
-_ALIASES = {"x-gzip": GZIP}
-"""Another name of a coding (RFC 9110 §8.4.1.3)."""
-
 
 def deflate(data: bytes, earlier: bytes = b"") -> bytes:
     """Return ``data`` as deflate blocks that end at a byte. Call it with at least one byte.
@@ -89,7 +86,9 @@ def negotiate_content_coding(accept_encoding: str | None) -> str:
     """
     if accept_encoding is None:
         return IDENTITY
-    qualities = {_ALIASES.get(coding, coding): quality for coding, quality in parse_qualities(accept_encoding).items()}
+    qualities = {  # `x-gzip` is another name (RFC 9110 §8.4.1.3)
+        GZIP if coding == "x-gzip" else coding: quality for coding, quality in parse_qualities(accept_encoding).items()
+    }
     any_other = qualities.get("*")
     gzip = qualities.get(GZIP, any_other or 0.0)
     plain = qualities.get(IDENTITY, any_other)

@@ -28,13 +28,19 @@ async def resolve_followed(users: Users, parameters: Mapping[str, str]) -> Mappi
         return parameters
     items = split_list(parameters[PARAMETER], param=PARAMETER, max_items=MAX_IDS, noun="ids")
     for name in names:
-        _check_form(name)
+        pattern = FOREIGN_ID_PATTERN if name.startswith(FOREIGN) else LOGIN_PATTERN
+        if not pattern.fullmatch(name.removeprefix(FOREIGN)) or name.isdecimal():
+            message = f"follow takes user ids, logins, {FOREIGN} with an id of another site, and @me, not {name[:40]!r}"
+            raise ParameterError(message, param=PARAMETER)
     logins = [name for name in names if not name.startswith(FOREIGN)]
     foreign_ids = [name.removeprefix(FOREIGN) for name in names if name.startswith(FOREIGN)]
     by_login, by_foreign_id = await users.resolve_names(logins, foreign_ids)
     known = {name: by_login.get(name.lower()) for name in logins}
     known |= {FOREIGN + foreign_id: by_foreign_id.get(foreign_id) for foreign_id in foreign_ids}
-    return {**parameters, PARAMETER: ",".join(_known_id(item, known) if item in known else item for item in items)}
+    for name in names:
+        if known[name] is None:
+            raise ParameterError(f"no user is named {name[:140]!r}", param=PARAMETER)
+    return {**parameters, PARAMETER: ",".join(known.get(item) or item for item in items)}
 
 
 def find_names(text: str) -> list[str]:
@@ -43,18 +49,3 @@ def find_names(text: str) -> list[str]:
         return []
     items = split_list(text, param=PARAMETER, max_items=MAX_IDS, noun="ids")
     return [item for item in items if item != ME and not USER_ID.fullmatch(item)]
-
-
-def _check_form(name: str) -> None:
-    is_foreign = name.startswith(FOREIGN)
-    pattern = FOREIGN_ID_PATTERN if is_foreign else LOGIN_PATTERN
-    if not pattern.fullmatch(name.removeprefix(FOREIGN) if is_foreign else name) or name.isdecimal():
-        message = f"follow takes user ids, logins, {FOREIGN} with an id of another site, and @me, not {name[:40]!r}"
-        raise ParameterError(message, param=PARAMETER)
-
-
-def _known_id(name: str, known: dict[str, str | None]) -> str:
-    user_id = known[name]
-    if user_id is None:
-        raise ParameterError(f"no user is named {name[:140]!r}", param=PARAMETER)
-    return user_id

@@ -75,14 +75,13 @@ _FRAMINGS = {
     (NDJSON, False): Framing(NDJSON, encode_ndjson, encode_ndjson_control, wrap_raw),
 }
 
-_MEDIA_TYPE_BY_RANGE = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*": NDJSON, "*/*": NDJSON}
-
 
 def negotiate_media_type(accept: str) -> str:
     """Return the media type to send for an ``Accept`` header (RFC 9110 §12.5.1). Raises NotAcceptable if none fits."""
+    by_range = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*": NDJSON, "*/*": NDJSON}
     best, best_quality = "", 0.0
     for media_range, quality in parse_qualities(accept).items():
-        offered = _MEDIA_TYPE_BY_RANGE.get(media_range)
+        offered = by_range.get(media_range)
         if offered is not None and quality > best_quality:
             best, best_quality = offered, quality
     if not best:

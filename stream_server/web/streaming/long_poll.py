@@ -10,15 +10,16 @@ from msgspec import Meta
 from stream_server.errors import BadRequest
 from stream_server.hub import messages
 from stream_server.hub.delivery import Delivery
-from stream_server.hub.messages import Gap, StreamNotice
+from stream_server.hub.messages import StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
-from stream_server.web.http.app_keys import HUB, OPENING
+from stream_server.web.http.app_keys import CONFIG, HUB, OPENING
 from stream_server.web.http.fields import Cursor
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
+from stream_server.web.route import Request
 from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.stream import accepted_coding, add_vary, filter_warnings
+from stream_server.web.streaming.stream import accepted_coding, filter_warnings
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER, plan_stream, pop_number
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, StreamFilters, SubscriptionParser
 
@@ -31,9 +32,6 @@ LIMIT_BOUNDS = (100, 1, 1000)
 MIN_COMPRESSED_BYTES = 1024
 """Length of an answer from which gzip is worth its header and the client's time."""
 
-MAX_BYTES_COMPRESSED_HERE = 65_536
-"""Longer answers are compressed in a thread, because the event loop would wait for a millisecond and more."""
-
 
 class PolledEvents(msgspec.Struct):
     """Matching events, and the cursor for the next request. If ``more`` is true, the log has later entries."""
@@ -43,7 +41,7 @@ class PolledEvents(msgspec.Struct):
     more: bool
 
 
-async def poll_events(request: web.Request) -> web.Response:
+async def poll_events(request: Request) -> web.Response:
     """``GET`` and ``POST /v1/events``: answer as soon as an event matches, or without events after ``wait`` seconds.
 
     A HEAD request does not wait. A user has few polls at the same time, also while their filters are parsed.
@@ -63,8 +61,11 @@ class _Asked(NamedTuple):
     filters: StreamFilters
 
 
-def _read_poll(request: web.Request, parser: SubscriptionParser, parameters: dict[str, str]) -> _Asked:
-    start_parameter = _start_parameter(parameters)
+def _read_poll(request: Request, parser: SubscriptionParser, parameters: dict[str, str]) -> _Asked:
+    start_parameter = "cursor" if "cursor" in parameters else "since"
+    if start_parameter == "cursor" and "since" in parameters:
+        message = "`cursor` is another name of `since`; send only one of them"
+        raise BadRequest(message, code="conflicting_parameters", param="cursor")
     is_first = start_parameter not in parameters and LAST_EVENT_ID_HEADER not in request.headers
     wait = pop_number(parameters, "wait", *WAIT_SECONDS_BOUNDS)
     limit = pop_number(parameters, "limit", *LIMIT_BOUNDS)
@@ -74,7 +75,7 @@ def _read_poll(request: web.Request, parser: SubscriptionParser, parameters: dic
     return _Asked(start_parameter, is_first, wait, limit, filters)
 
 
-async def _poll(request: web.Request) -> web.Response:
+async def _poll(request: Request) -> web.Response:
     hub, parser = request.app[HUB], request.app[SUBSCRIPTION_PARSER]
     read = partial(_read_poll, request, parser)
     async with request[OPENING].given_back():  # those who wait for their turn must not keep others from Redis
@@ -90,27 +91,13 @@ async def _poll(request: web.Request) -> web.Response:
     polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else asked.wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
     body = _encode_answer(polled, warnings, hub.now_ms())
-    response = web.Response(body=body, headers=headers, zlib_executor_size=MAX_BYTES_COMPRESSED_HERE)
-    add_vary(request, response.headers)
+    # A longer one is compressed in a thread, because the event loop would wait for a millisecond and more.
+    response = web.Response(body=body, headers=headers, zlib_executor_size=65_536)
+    if request.app[CONFIG].compress_streams == "on":  # then the answer depends on the header (RFC 9110 §12.5.5)
+        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
     if coding == GZIP and len(body) >= MIN_COMPRESSED_BYTES:
         response.enable_compression(web.ContentCoding.gzip)
     return response
-
-
-def _start_parameter(parameters: dict[str, str]) -> str:
-    """Return the name of the start parameter: `cursor` if present, else `since`. Both together raise BadRequest."""
-    if "cursor" not in parameters:
-        return "since"
-    if "since" in parameters:
-        message = "`cursor` is another name of `since`; send only one of them"
-        raise BadRequest(message, code="conflicting_parameters", param="cursor")
-    return "cursor"
-
-
-def _encode_item(item: Delivery | Gap | StreamNotice, now_ms: int) -> bytes:
-    if isinstance(item, Delivery):
-        return item.entry.message_json(item.matched_json)
-    return messages.notice_message(item, now_ms).data
 
 
 def _encode_answer(polled: PollResult, warnings: list[StreamNotice], now_ms: int) -> bytes:
@@ -118,7 +105,10 @@ def _encode_answer(polled: PollResult, warnings: list[StreamNotice], now_ms: int
 
     A `goodbye` ends the events if the hub ended the poll.
     """
-    parts = [_encode_item(item, now_ms) for item in (*warnings, *polled.items)]
+    parts = [
+        item.entry.message_json(item.matched_json) if isinstance(item, Delivery)
+        else messages.notice_message(item, now_ms).data for item in (*warnings, *polled.items)
+    ]  # fmt: skip
     if polled.disconnect_reason is not None:
         parts.append(messages.goodbye_message(polled.position, now_ms, polled.disconnect_reason).data)
     more = b"true" if polled.has_more else b"false"

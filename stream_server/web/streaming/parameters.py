@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from aiohttp import web
-
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.body import MAX_BODY_BYTES, decode_object, read_body, read_content_type
 from stream_server.web.http.query import parse_pairs, query_of
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.route import JSON_MEDIA_TYPE
+from stream_server.web.route import JSON_MEDIA_TYPE, Request
 
 LAST_EVENT_ID_PARAMETER = "lastEventId"
 """Query parameter to which polyfills of EventSource append the cursor of the last event that they received."""
@@ -19,17 +17,12 @@ LAST_EVENT_ID_PARAMETER = "lastEventId"
 OF_ONE_REQUEST = frozenset({LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER})
 """Parameters of a query that are no filters, and differ each time."""
 
-STREAM_BODY_FACTOR = 4
-"""A stream's parameters may have this many times the bytes of a write's body, because 5,000 ids take 90 KB."""
-
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 T = TypeVar("T")
-Pairs = list[tuple[str, str]]
-_REPEATED = "given more than once; join values with a comma"
 
 
 async def read_stream_parameters(
-    request: web.Request, separators: Mapping[str, str], read: Callable[[dict[str, str]], T], *, in_turn: bool = False
+    request: Request, separators: Mapping[str, str], read: Callable[[dict[str, str]], T], *, in_turn: bool = False
 ) -> T:
     """Read all parameters of a stream's request, and return the result of ``read`` for them.
 
@@ -50,7 +43,7 @@ async def read_stream_parameters(
     return await request.app[LIMITS].payer(request).run_in_turn(lambda: read(parse()))
 
 
-def read_query_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
+def read_query_parameters(request: Request, separators: Mapping[str, str]) -> dict[str, str]:
     """Return the parameters of a stream's GET or HEAD request, as `read_stream_parameters` does."""
     return join_parameters([pair for pair in query_of(request).pairs if pair[0] not in OF_ONE_REQUEST], separators)
 
@@ -66,36 +59,34 @@ def join_parameters(pairs: Sequence[tuple[str, str]], separators: Mapping[str, s
             parameters[name] += separators[name] + value
             continue
         if name in parameters:
-            raise BadRequest(_REPEATED, code="conflicting_parameters", param=name)
+            raise BadRequest(
+                "given more than once; join values with a comma", code="conflicting_parameters", param=name
+            )
         parameters[name] = value
     return parameters
 
 
-async def _receive_parameters(request: web.Request, separators: Mapping[str, str]) -> Callable[[], dict[str, str]]:
+async def _receive_parameters(request: Request, separators: Mapping[str, str]) -> Callable[[], dict[str, str]]:
     """Read the body of a POST, if it has one. Return a function that parses the query and this form or JSON."""
     media_type, body = "", b""
     if request.body_exists:
         media_type = read_content_type(request).media_type
         if media_type not in {FORM_MEDIA_TYPE, JSON_MEDIA_TYPE}:
             raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or {JSON_MEDIA_TYPE}", param="Content-Type")
-        body = await read_body(request, STREAM_BODY_FACTOR * MAX_BODY_BYTES)
+        body = await read_body(request, 4 * MAX_BODY_BYTES)  # more than a write's, because 5,000 ids take 90 KB
 
     def parse() -> dict[str, str]:
         pairs = [pair for pair in query_of(request).pairs if pair[0] != LAST_EVENT_ID_PARAMETER]
         if media_type == FORM_MEDIA_TYPE:
-            pairs += _form_pairs(body)
+            try:
+                pairs += parse_pairs(body.decode("utf-8-sig"))
+            except UnicodeDecodeError:
+                raise BadRequest("the form is not UTF-8", code="malformed_body") from None
         elif media_type:
             pairs += member_pairs(decode_object(body, "body"), separators)
         return join_parameters(pairs, separators)
 
     return parse
-
-
-def _form_pairs(body: bytes) -> Pairs:
-    try:
-        return parse_pairs(body.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise BadRequest("the form is not UTF-8", code="malformed_body") from None
 
 
 def member_pairs(members: Mapping[str, object], separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:

@@ -6,14 +6,14 @@ aiohttp would need two writes and eight times the work. A test compares the head
 from collections.abc import Sequence
 from functools import lru_cache
 
-from aiohttp import HttpVersion, hdrs, web
+from aiohttp import HttpVersion, hdrs
 
 from stream_server.hub.messages import IDENTITY
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
-from stream_server.web.http.usual_request import route_of
+from stream_server.web.route import Request
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",
@@ -26,14 +26,11 @@ STREAM_HEADERS = {
 nginx from buffering it.
 """
 
-MAX_PATTERNS = 64
-"""Number of patterns that are kept. Each second needs new ones, one for each kind of head."""
-
 _GAP = "\x00"
 """The place of a value in a pattern. No header contains it."""
 
 
-def encode_head(request: web.Request, content_coding: str, content_type: str) -> bytes:
+def encode_head(request: Request, content_coding: str, content_type: str) -> bytes:
     """Return the head of a stream's answer to a request, in the request's version. The connection ends with the answer.
 
     All heads of one second are made from a pattern, in which only the request id and the limits differ. To encode each
@@ -41,17 +38,13 @@ def encode_head(request: web.Request, content_coding: str, content_type: str) ->
     """
     config = request.app[CONFIG]
     varies, cors = config.compress_streams == "on", tuple(cors_headers(request).items()) if config.cors_origins else ()
-    limits = limit_headers(request, route_of(request)) if ALLOWANCE in request else {}
+    limits = limit_headers(request) if ALLOWANCE in request else {}
     pattern = _pattern(request.version, content_type, content_coding, varies, cors, tuple(limits), date_header())
     return (pattern % (request[REQUEST_ID], *limits.values())).encode()
 
 
-def head_fields(request: web.Request, content_coding: str, content_type: str) -> dict[str, str]:
-    """Return the header fields of a stream to which nobody listens. The middleware adds those that each answer has."""
-    return _fields(content_type, content_coding, request.app[CONFIG].compress_streams == "on")
-
-
-def _fields(content_type: str, content_coding: str, varies: bool) -> dict[str, str]:  # noqa: FBT001 - see `_pattern`
+def head_fields(content_type: str, content_coding: str, *, varies: bool) -> dict[str, str]:
+    """Return the header fields of a stream, without those that each answer has."""
     found = {**STREAM_HEADERS, hdrs.CONTENT_TYPE: content_type}
     if varies:  # whether the body is compressed or not (RFC 9110 §12.5.5)
         found[hdrs.VARY] = hdrs.ACCEPT_ENCODING
@@ -60,7 +53,7 @@ def _fields(content_type: str, content_coding: str, varies: bool) -> dict[str, s
     return found
 
 
-@lru_cache(MAX_PATTERNS)
+@lru_cache(64)  # each second needs new ones, one for each kind of head
 def _pattern(
     version: HttpVersion, content_type: str, content_coding: str,
     varies: bool,  # noqa: FBT001 - lru_cache keys positional arguments
@@ -71,7 +64,7 @@ def _pattern(
     ``cors`` are the headers for pages of other origins. Raises ValueError if a header has a line break, which would
     begin another.
     """
-    fields = {**_fields(content_type, content_coding, varies), X_REQUEST_ID: _GAP}
+    fields = {**head_fields(content_type, content_coding, varies=varies), X_REQUEST_ID: _GAP}
     merge_cors_headers(fields, dict(cors))
     fields |= dict.fromkeys(limits, _GAP) | {hdrs.DATE: date}
     if version >= (1, 1):

@@ -1,6 +1,6 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
 import msgspec
@@ -19,7 +19,7 @@ from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED, SERVER_NAME
-from stream_server.web.http.usual_request import connection_of
+from stream_server.web.route import AppValues, Request
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import (
     TEXT_ENCODERS,
@@ -32,7 +32,7 @@ from stream_server.web.streaming.response_head import encode_head, head_fields
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_filtered_stream, plan_user_stream
 
-Planner = Callable[[web.Request, Framing], Awaitable[StreamPlan]]
+Planner = Callable[[Request, Framing], Awaitable[StreamPlan]]
 """Plans the stream of a request. Raises for each refusal."""
 
 HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}).decode()
@@ -41,32 +41,26 @@ HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "lo
 HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
 """Name and version of the server that `hello` reports."""
 
-MAX_HELLO_PATTERNS = 64
-"""Number of patterns that are kept. Each position needs new ones, one for each framing."""
-
 _GAP = "\x00"
 """The slot of a connection id in a pattern."""
 
-COSTLY_FILTER = "costly_filter"
-"""Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
 
-
-async def filter_stream(request: web.Request) -> web.StreamResponse:
+async def filter_stream(request: Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
     return await _plan_and_open(request, plan_filtered_stream, is_personal=False)
 
 
-async def user_stream(request: web.Request) -> web.StreamResponse:
+async def user_stream(request: Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream/user``: send live events by users whom the caller follows, or about the caller."""
     return await _plan_and_open(request, plan_user_stream, is_personal=True)
 
 
-async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
+async def _plan_and_open(request: Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
     """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
     accept, coding = request.headers.get(hdrs.ACCEPT, "*/*"), request.headers.get(hdrs.ACCEPT_ENCODING)
     if request.app[CONFIG].compress_streams == "off":
         coding = None
-    framing, content_type = _select_framing(accept, coding, supports_chunked(request), is_personal)
+    framing, content_type = _select_framing(accept, coding, request.version >= (1, 1), is_personal)
     return open_stream(request, await planner(request, framing), content_type)
 
 
@@ -85,12 +79,7 @@ def _select_framing(
     return framing, f"{media_type}; charset=utf-8"
 
 
-def supports_chunked(request: web.Request) -> bool:
-    """Whether the client understands chunked responses. HTTP/1.0 does not."""
-    return request.version >= (1, 1)
-
-
-def compress_if_accepted(request: web.Request, framing: Framing) -> Framing:
+def compress_if_accepted(request: Request, framing: Framing) -> Framing:
     """Return ``framing`` with gzip if the client accepts it.
 
     Raises NotAcceptable if the client accepts neither gzip nor plain bytes.
@@ -98,20 +87,14 @@ def compress_if_accepted(request: web.Request, framing: Framing) -> Framing:
     return framing if accepted_coding(request) == IDENTITY else compress_framing(framing)
 
 
-def accepted_coding(request: web.Request) -> str:
+def accepted_coding(request: Request) -> str:
     """Return the content coding for the request's `Accept-Encoding`. Raises NotAcceptable if there is none."""
     if request.app[CONFIG].compress_streams == "off":
         return IDENTITY
     return negotiate_content_coding(request.headers.get(hdrs.ACCEPT_ENCODING))
 
 
-def add_vary(request: web.Request, headers: MutableMapping[str, str]) -> None:
-    """Add `Vary` if streams may be compressed: the answer depends on `Accept-Encoding` (RFC 9110 §12.5.5)."""
-    if request.app[CONFIG].compress_streams == "on":
-        headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
-
-
-def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str) -> web.StreamResponse:
+def open_stream(request: Request, stream_plan: StreamPlan, content_type: str) -> web.StreamResponse:
     """Send the response head and `hello` in one write, and let the hub have the connection.
 
     To a HEAD request, answer the head of the stream that a GET would open now (RFC 9110 §9.3.2). The plan fixes the
@@ -124,8 +107,9 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
     if request.method == hdrs.METH_HEAD:
         limits.take_stream(request)()
         # The middleware adds the headers of each answer, and those for pages of other origins.
-        return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
-    is_chunked, owner = supports_chunked(request), connection_of(request)
+        varies = request.app[CONFIG].compress_streams == "on"
+        return web.StreamResponse(headers=head_fields(content_type, framing.content_coding, varies=varies))
+    is_chunked, owner = request.version >= (1, 1), request.connection  # HTTP/1.0 has no chunks
     head = encode_head(request, framing.content_coding, content_type)
     first = hello_bytes(request.app, stream_plan)
     if framing.content_coding != IDENTITY:
@@ -144,7 +128,7 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
     return OPENED
 
 
-def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
+def hello_bytes(app: AppValues, stream_plan: StreamPlan) -> bytes:
     """Return a stream's first messages: `hello`, a `gap` for what is lost, and the warnings about its filters."""
     asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
     encode = asked.framing.encode_control
@@ -165,7 +149,7 @@ def _hello(position: Position, now_ms: int, connection_id: str, retry_ms: int) -
     return messages.hello_message(position, now_ms, connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)
 
 
-@lru_cache(MAX_HELLO_PATTERNS)
+@lru_cache(64)  # each position needs new ones, one for each framing
 def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> bytes:
     """Return the format of a `hello` at one position, in which the time and the connection id are left open."""
     pattern = encode(_hello(position, 0, _GAP, retry_ms)).replace(b"%", b"%%")
@@ -175,7 +159,7 @@ def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> 
 def filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:
     """Return a ``warning`` for each filter that the hub must test on every event, and for each doubt about filters."""
     costly = subscription.unindexed_bases
-    members: list[dict[str, object]] = [{"code": COSTLY_FILTER, "filter": name} for name in costly]
+    members: list[dict[str, object]] = [{"code": "costly_filter", "filter": name} for name in costly]
     for code, name, terms, message in subscription.doubts:
         told = {"terms": list(terms)} if terms else {}
         members.append({"code": code, "filter": name, **told, "message": message})

@@ -19,8 +19,6 @@ import time
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from aiohttp import web
-
 from filters.error import ParameterError
 from filters.follow import Home
 from filters.narrowing import KINDS, PERSONAL_KINDS, Kinds
@@ -35,13 +33,13 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import RULES_FORGOTTEN, Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, STORE
 from stream_server.web.http.opening import Opening
 from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import read_request_id
 from stream_server.web.limits.processor_time import Payer
+from stream_server.web.route import AppValues, Request
 from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.parameters import (
@@ -87,7 +85,7 @@ class StreamPlan(NamedTuple):
     may_warn: bool = True
 
 
-async def plan_filtered_stream(request: web.Request, framing: Framing) -> StreamPlan:
+async def plan_filtered_stream(request: Request, framing: Framing) -> StreamPlan:
     """Plan a stream of `/v1/stream`. A process remembers what a query asks for, because many clients send it again."""
     parser, text = request.app[SUBSCRIPTION_PARSER], request.rel_url.raw_query_string
     if request.method == "POST":
@@ -103,7 +101,7 @@ async def plan_filtered_stream(request: web.Request, framing: Framing) -> Stream
 
 
 async def plan_stream(
-    request: web.Request, filters: StreamFilters, framing: Framing, start_parameter: str = "since"
+    request: Request, filters: StreamFilters, framing: Framing, start_parameter: str = "since"
 ) -> StreamPlan:
     """Check a request for a stream of these filters, and return the plan with its start position.
 
@@ -121,7 +119,7 @@ async def plan_stream(
     start = await _find_start(request, filters.since, start_parameter)
     viewer = None
     if not subscription.viewer_independent:
-        viewer = _current_viewer(app, claims.sub) or await load_viewer(app, claims.sub, opening)
+        viewer = await load_viewer(app, claims.sub, opening)
     if start is not None:
         await wait_for_head(app[HUB], start.position)
     position = None if start is None else start.position
@@ -133,7 +131,7 @@ async def plan_stream(
 
 
 async def parse_filters(
-    app: web.Application, filters: StreamFilters, scopes: frozenset[str], payer: Payer, opening: Opening
+    app: AppValues, filters: StreamFilters, scopes: frozenset[str], payer: Payer, opening: Opening
 ) -> Subscription:
     """Return the parsed filters of a stream. Raises as `plan_stream` does.
 
@@ -164,7 +162,7 @@ def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
 
 
 async def bind_filters(
-    app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position | None,
+    app: AppValues, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position | None,
     opening: Opening,
 ) -> BoundFilters:  # fmt: skip
     """Return the filters with what depends on the user: saved rules, and the users whom the user follows.
@@ -186,7 +184,7 @@ async def bind_filters(
     return BoundFilters(subscription, viewer, private_view, position)
 
 
-async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan:
+async def plan_user_stream(request: Request, framing: Framing) -> StreamPlan:
     """Plan the caller's own stream (`/v1/stream/user`). Its parameters are only ``since`` and ``kinds``."""
     app = request.app
     parameters = await read_stream_parameters(request, app[SUBSCRIPTION_PARSER].separators, dict)
@@ -201,7 +199,7 @@ async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan
     return _make_plan(request, description, bound, framing, start)
 
 
-def bind_user_filters(app: web.Application, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
+def bind_user_filters(app: AppValues, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
     """Return the filters of a user's own stream, which begins after ``position``."""
     private_view, following = make_private_view(app, viewer, is_user_stream=True)
     return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, private_view, position)
@@ -218,16 +216,16 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
     return _ALL_KINDS if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
 
 
-async def load_viewer(app: web.Application, uid: str, opening: Opening) -> Viewer:
+async def load_viewer(app: AppValues, uid: str, opening: Opening) -> Viewer:
     """Return a user's follows, blocks and mutes, when the hub has the log entries up to the moment of reading them.
 
     A viewer in memory is used if the hub has received all that this process wrote, or a block of a moment ago would be
     missing. Raises `Unavailable` if Redis does not answer, or if the hub does not receive these entries in time.
     """
-    known = _current_viewer(app, uid)
-    if known is not None:
-        return known
     hub, store = app[HUB], app[STORE]
+    known, head = hub.viewer_cache.get_loaded(uid), hub.head
+    if known is not None and head >= store.last_written and head.n >= known.read_at.n:
+        return known
     await opening.ask()
     viewer = await hub.viewer_cache.get(uid)
     # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
@@ -236,16 +234,8 @@ async def load_viewer(app: web.Application, uid: str, opening: Opening) -> Viewe
     return viewer
 
 
-def _current_viewer(app: web.Application, uid: str) -> Viewer | None:
-    """Return the user's viewer that is in memory if `load_viewer` may use it, else None."""
-    hub = app[HUB]
-    viewer, head = hub.viewer_cache.get_loaded(uid), hub.head
-    is_current = viewer is not None and head >= app[STORE].last_written and head.n >= viewer.read_at.n
-    return viewer if is_current else None
-
-
 def make_private_view(
-    app: web.Application, viewer: Viewer, *, is_user_stream: bool = False
+    app: AppValues, viewer: Viewer, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, dict[str, None]]:
     """Return a private view (what the caller may see) for one stream, and the users whom the caller follows.
 
@@ -258,33 +248,27 @@ def make_private_view(
 
 
 def _make_plan(
-    request: web.Request, description: str, bound: BoundFilters, framing: Framing, start: StreamStart | None, *,
+    request: Request, description: str, bound: BoundFilters, framing: Framing, start: StreamStart | None, *,
     may_warn: bool = True,
 ) -> StreamPlan:  # fmt: skip
     """Return the plan of a stream: a subscribe request with a random connection id, and the gaps before the start."""
     claims = request[CLAIMS]
+    token = StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
     subscribe_request = SubscribeRequest(
-        read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, bound.position,
+        read_request_id(), claims.sub, token, bound.subscription, framing, bound.position,
         viewer=bound.viewer, private_view=bound.private_view,
         opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=description,
     )  # fmt: skip
-    return StreamPlan(subscribe_request, () if start is None else _known_gaps(start, bound.position), may_warn)
+    gaps = list[Gap]()
+    if start is not None and start.known_gap is not None:
+        gaps.append(start.known_gap)
+    if start is not None and bound.position != start.position:  # the rules of before are forgotten
+        missed = bound.position.n - start.position.n
+        gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
+    return StreamPlan(subscribe_request, gaps, may_warn)
 
 
-def _known_gaps(start: StreamStart, begin: Position) -> list[Gap]:
-    """Return the gaps before a stream that begins after ``begin``, because the rules of before are forgotten."""
-    gaps = [] if start.known_gap is None else [start.known_gap]
-    if begin != start.position:
-        gaps.append(Gap(start.position.cursor, begin, RULES_FORGOTTEN, begin.n - start.position.n))
-    return gaps
-
-
-def stream_token(claims: Claims) -> StreamToken:
-    """Return the part of the token's claims that an open stream keeps."""
-    return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
-
-
-async def _find_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
+async def _find_start(request: Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
     """Return the start of a stream, None for the hub's head. Raises BadRequest if it is invalid.
 
     It stands in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``, which came as ``start_parameter``. An

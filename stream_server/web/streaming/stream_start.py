@@ -19,9 +19,6 @@ from stream_server.hub.messages import TRIMMED, Gap
 from stream_server.store.log.event_log import EventLog, LogLookup
 
 _CURSOR_PATTERN = re.compile(r"(\d{1,15})-(\d{1,6})(?:\.(\d{1,15}))?", re.ASCII)
-_AGE_PATTERN = re.compile(r"-(\d{1,9})([smhd])", re.ASCII)
-_DATE_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 OTHER_SERVERS_WAIT_SECONDS = 2.0
 """Seconds to wait for another server to record a rollback: two intervals of its check.
@@ -29,27 +26,12 @@ OTHER_SERVERS_WAIT_SECONDS = 2.0
 If the clock was set back, a lost cursor stays above the head until the server that received it has checked the log.
 """
 
-LOOKUP_INTERVAL_SECONDS = 0.2
-"""Seconds between two look-ups while waiting for other servers."""
-
-MAX_FUTURE_MS = 86_400_000
-"""The server does not wait for cursors that lie further in the future than this many milliseconds."""
-
 
 class StreamStart(NamedTuple):
     """The start of a stream: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
 
     position: Position
     known_gap: Gap | None
-
-
-class _ParsedCursor(NamedTuple):
-    """A cursor and its parts: time in ms, number within this ms, and number ``n`` in the log (None if not given)."""
-
-    text: str
-    ms: int
-    seq: int
-    n: int | None
 
 
 async def resolve_start(value: str, log: EventLog, *, now_ms: Callable[[], Awaitable[int]], param: str) -> StreamStart:
@@ -60,8 +42,7 @@ async def resolve_start(value: str, log: EventLog, *, now_ms: Callable[[], Await
     """
     cursor = _CURSOR_PATTERN.fullmatch(value)
     if cursor is not None:
-        n = None if cursor[3] is None else int(cursor[3])
-        return await _start_at_cursor(_ParsedCursor(value, int(cursor[1]), int(cursor[2]), n), log, now_ms, param)
+        return await _start_at_cursor(cursor, log, now_ms, param)
     return await _start_at_time(value, log, param, await now_ms())
 
 
@@ -72,10 +53,11 @@ def parse_cursor(text: str) -> Position | None:
 
 
 async def _start_at_cursor(
-    cursor: _ParsedCursor, log: EventLog, now_ms: Callable[[], Awaitable[int]], param: str
+    cursor: re.Match[str], log: EventLog, now_ms: Callable[[], Awaitable[int]], param: str
 ) -> StreamStart:
     """Return a cursor's start, with a gap if its entry is missing. Raises InvalidCursor for a cursor above the head."""
-    text, ms, seq, n = cursor
+    text, ms, seq = cursor[0], int(cursor[1]), int(cursor[2])
+    n = None if cursor[3] is None else int(cursor[3])  # the number of the entry in the log
     if (ms, seq) == (0, 0):  # the cursor of an empty log: start before the first entry ever written
         return _start_at_floor(LOG_START.cursor, 0, await log.look_up(0, 0))
     located = await log.look_up(ms, seq)
@@ -97,13 +79,14 @@ async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLoo
     """Look up a cursor above the log's head once more, after this server's feed has checked the log for a rollback.
 
     A rollback explains such a cursor. If the cursor is still above the head, repeat the look-up for at most
-    :data:`OTHER_SERVERS_WAIT_SECONDS`, because another server may be about to record a rollback.
+    :data:`OTHER_SERVERS_WAIT_SECONDS`, because another server may be about to record a rollback. A cursor that lies
+    more than a day in the future is not worth a wait.
     """
     await log.verify_feed()
     located = await log.look_up(ms, seq)
     deadline = time.monotonic() + OTHER_SERVERS_WAIT_SECONDS
-    while (ms, seq) > located.head[:2] and ms < now_ms + MAX_FUTURE_MS and time.monotonic() < deadline:
-        await asyncio.sleep(LOOKUP_INTERVAL_SECONDS)
+    while (ms, seq) > located.head[:2] and ms < now_ms + 86_400_000 and time.monotonic() < deadline:
+        await asyncio.sleep(0.2)
         located = await log.look_up(ms, seq)
     return located
 
@@ -137,11 +120,12 @@ async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> 
 
 def _parse_time_ms(value: str, now_ms: int, param: str) -> int:
     """Return an ISO 8601 time (UTC if without zone) or an age as ms since 1970. Raises InvalidCursor for other text."""
-    age = _AGE_PATTERN.fullmatch(value)
+    age = re.fullmatch(r"-(\d{1,9})([smhd])", value, re.ASCII)
     if age is not None:
-        return max(0, now_ms - int(age[1]) * _SECONDS_PER_UNIT[age[2]] * 1000)
+        return max(0, now_ms - int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]] * 1000)
+    has_date = re.match(r"\d{4}-\d{2}-\d{2}", value, re.ASCII)
     try:
-        moment = datetime.fromisoformat(value if _DATE_PATTERN.match(value) else "(not a full date)")
+        moment = datetime.fromisoformat(value if has_date else "(not a full date)")
         return max(0, int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError):
         raise InvalidCursor("not a cursor, an ISO 8601 time, or an age such as -15m", param=param) from None

@@ -21,34 +21,11 @@ from stream_server.web.limits.processor_time import Payer
 from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import find_names
 
-MAX_SHORT_CHARS = 1024
-"""Longest parameters, in characters, that are parsed in the event loop and remembered."""
-
 MAX_FILTER_BYTES = 16 * 2**20
 """Most memory of the filters that are remembered: those of about 9,000 streams that all differ."""
 
-FILTER_BYTES = 350
-"""Memory of remembered filters without their text and the filters themselves."""
-
-MAX_TINY_CHARS = 64
-TINY_BYTES, TINY_BYTES_PER_CHAR = 900, 35
-"""Memory of the filters of a short text in ASCII without rules, by its length. To look at their objects would take a
-fifteenth of the opening of a stream."""
-
 _DATA = frozenset({str, tuple, frozenset, dict, list, set, float})
 """Types of the data of filters. What has another type is a part of a filter, or is shared, such as a class."""
-
-MAX_DESCRIPTION_CHARS = 500
-"""Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
-
-MAX_PENDING_PARSES = 10_000
-"""Most rules and subscriptions that are parsed or wait for it. Each open request has one at most."""
-
-MAX_CACHED_RULES = 8192
-"""Most rules in the cache. Equal rules of different users and streams share one object."""
-
-MAX_CACHED_RULE_CHARS = 256
-"""Longest rule that the cache keeps, in characters. A rule takes 3 KB of memory, one of a thousand characters 40 KB."""
 
 _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 
@@ -107,30 +84,26 @@ class KnownFilters(dict[str, StreamFilters]):
     def remember(self, text: str, filters: StreamFilters) -> None:
         """Remember the filters that a new text asks for. They must depend on nothing but the text."""
         self[text] = filters
-        self._sizes.append(_memory_of(text, filters))
-        self.counted_bytes += self._sizes[-1]
+        if len(text) <= 64 and isinstance(filters, ReadyFilters) and text.isascii():
+            size = 900 + 35 * len(text)  # to look at their objects would take a fifteenth of the opening of a stream
+        else:  # about the sizes of the objects to which they refer, beside 350 bytes for the entry itself
+            found: list[object] = [text, filters.description]
+            if filters.subscription is not None:
+                found += filters.subscription.bases
+            size, seen = 350, set(map(id, found))
+            while found:
+                size += sum(map(sys.getsizeof, found))
+                parts = {
+                    id(part): part for part in gc.get_referents(*found)
+                    if type(part) in _DATA or type(part).__module__.startswith("filters.")
+                }  # fmt: skip
+                found = [parts[number] for number in parts.keys() - seen]
+                seen |= parts.keys()
+        self._sizes.append(size)
+        self.counted_bytes += size
         while self.counted_bytes > MAX_FILTER_BYTES:
             del self[next(iter(self))]
             self.counted_bytes -= self._sizes.popleft()
-
-
-def _memory_of(text: str, filters: StreamFilters) -> int:
-    """Return about how many bytes the filters take, by the sizes of the objects to which they refer."""
-    if len(text) <= MAX_TINY_CHARS and isinstance(filters, ReadyFilters) and text.isascii():
-        return TINY_BYTES + TINY_BYTES_PER_CHAR * len(text)
-    found: list[object] = [text, filters.description]
-    if filters.subscription is not None:
-        found += filters.subscription.bases
-    size, seen = FILTER_BYTES, set(map(id, found))
-    while found:
-        size += sum(map(sys.getsizeof, found))
-        parts = {
-            id(part): part for part in gc.get_referents(*found)
-            if type(part) in _DATA or type(part).__module__.startswith("filters.")
-        }  # fmt: skip
-        found = [parts[number] for number in parts.keys() - seen]
-        seen |= parts.keys()
-    return size
 
 
 class SubscriptionParser:
@@ -146,10 +119,10 @@ class SubscriptionParser:
         self.registry = registry
         self.known = KnownFilters()
         busy = "too many long rules at the same time; try again"
-        self.thread = WorkThread("rules", max_pending=MAX_PENDING_PARSES, busy_message=busy)
+        self.thread = WorkThread("rules", max_pending=10_000, busy_message=busy)  # each open request has one at most
         # what joins the values of each parameter that may be repeated, if not a comma
         self.separators = {each.name: each.separator for each in registry.all() if each.separator != ","}
-        self._parse_rule_cached = lru_cache(MAX_CACHED_RULES)(self._parse_rule)
+        self._parse_rule_cached = lru_cache(8192)(self._parse_rule)
 
     def read(
         self, parameters: dict[str, str], *, start_parameter: str = "since", impersonal: bool | None = None
@@ -162,7 +135,8 @@ class SubscriptionParser:
         description = describe(parameters)
         since = parameters.pop(start_parameter, None)
         explain = "explain" in parameters and pop_flag(parameters, "explain")
-        is_short = sum(map(len, parameters)) + sum(map(len, parameters.values())) <= MAX_SHORT_CHARS
+        # Longer ones are parsed in a thread, and are not remembered.
+        is_short = sum(map(len, parameters)) + sum(map(len, parameters.values())) <= 1024
         # The protocols of Twitter know ids only.
         if not is_short or (impersonal is None and "follow" in parameters and find_names(parameters["follow"])):
             return UnreadyFilters(parameters, None, description, since, explain, impersonal)
@@ -188,7 +162,8 @@ class SubscriptionParser:
         saved are parsed without a ``user``: all such callers share one turn. The limits of writes and trials bound the
         time that one user takes.
         """
-        parse = self._parse_rule_cached if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule
+        # such a rule takes 3 KB of memory, one of a thousand characters 40 KB
+        parse = self._parse_rule_cached if len(text) <= 256 else self._parse_rule
         return await self.thread.run(lambda: parse(text), user)
 
     def _parse_rule(self, text: str) -> Rule:
@@ -202,7 +177,7 @@ def describe(parameters: dict[str, str]) -> str:
         text = "&".join(pairs)
     else:
         text = urlencode(parameters)
-    return shared(text[:MAX_DESCRIPTION_CHARS])
+    return shared(text[:500])  # 5,000 ids would take 100 KB
 
 
 _ESCAPES = {code: escaped for code in range(128) if (escaped := quote_plus(chr(code))) != chr(code)}

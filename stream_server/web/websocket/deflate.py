@@ -12,6 +12,8 @@ from websockets.extensions import Extension
 from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
 from websockets.frames import Frame, Opcode
 
+from stream_server.web.streaming.compression import MAX_CAREFUL_BYTES, MEMORY_LEVEL
+
 EXTENSION = "permessage-deflate"
 
 ANSWER = f"{EXTENSION}; server_no_context_takeover; client_no_context_takeover"
@@ -19,18 +21,6 @@ ANSWER = f"{EXTENSION}; server_no_context_takeover; client_no_context_takeover"
 
 MIN_COMPRESSED_BYTES = 128
 """Shorter messages, such as heartbeats, are sent as they are, because compression saves too little of them."""
-
-MAX_CAREFUL_BYTES = 8192
-"""Longest data compressed at level 6. Level 1 takes a third of the time, and more data compresses well anyway."""
-
-MEMORY_LEVEL = 6
-"""Size of the compressor's tables, as for the streams over HTTP."""
-
-FLUSH_TAIL = b"\x00\x00\xff\xff"
-"""The end of each flush, which a message leaves out (RFC 7692 §7.2.1)."""
-
-MAX_OFFERS = 16
-"""Most offers of a request that are read."""
 
 _NEGOTIATION = ServerPerMessageDeflateFactory(server_no_context_takeover=True, client_no_context_takeover=True)
 
@@ -50,7 +40,7 @@ class MessageCompressor:
         """Return the compressed payload of one message (RFC 7692 §7.2.1)."""
         compressor = self._careful if len(data) <= MAX_CAREFUL_BYTES else self._fast
         compressed = compressor.compress(data) + compressor.flush(zlib.Z_FULL_FLUSH)
-        return compressed[: -len(FLUSH_TAIL)]
+        return compressed[: -len(b"\x00\x00\xff\xff")]  # a message leaves out the end of each flush
 
 
 class MessageInflater(Extension):
@@ -83,7 +73,7 @@ def accepts_deflate(offers: str) -> bool:
     An offer with `server_max_window_bits` is declined: an answer must repeat the parameter (RFC 7692 §7.1.2.1).
     An offer with unknown, repeated or invalid parameters is declined too (RFC 7692 §7).
     """
-    return any(_is_acceptable(offer) for offer in offers.split(",")[:MAX_OFFERS])
+    return any(_is_acceptable(offer) for offer in offers.split(",")[:16])
 
 
 def _is_acceptable(offer: str) -> bool:

@@ -7,7 +7,6 @@ other requests. A fault is reported by an `error` message and a close frame, bec
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from aiohttp import web
 from websockets.frames import CloseCode
 
 from stream_server.errors import ApiError, BadRequest, Unauthorized
@@ -17,6 +16,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
 from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import LIMITS, StreamSlot, reject_when_draining
 from stream_server.web.limits.rate_limits import CONNECTS
+from stream_server.web.route import Request
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
 from stream_server.web.websocket.connection import CLOSE_CODES, WebSocketConnection
@@ -34,19 +34,12 @@ from stream_server.web.websocket.operations import (
 TOKEN_SECONDS = 5.0
 """Seconds in which a WebSocket that was opened without a token has to send one."""
 
-_CLOSE_CODE_BY_STATUS = {
-    429: CloseCode.TRY_AGAIN_LATER,
-    500: CloseCode.INTERNAL_ERROR,
-    503: CloseCode.TRY_AGAIN_LATER,
-}
-"""The close code after an `error` by its status. The others are `POLICY_VIOLATION`."""
-
 
 class FirstMessage:
     """Waits for the token of one WebSocket, then starts its stream."""
 
     def __init__(
-        self, request: web.Request, plan: Callable[[], Awaitable[StreamPlan]], connection: WebSocketConnection,
+        self, request: Request, plan: Callable[[], Awaitable[StreamPlan]], connection: WebSocketConnection,
         slot: StreamSlot,
     ) -> None:  # fmt: skip
         """``plan`` plans the stream of the request, once its claims are known. ``slot`` is that of this socket."""
@@ -57,7 +50,8 @@ class FirstMessage:
         self._place = slot
         self._task: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(TOKEN_SECONDS, self._give_up, context=EMPTY_CONTEXT)
+        late = Unauthorized("no token came in time")
+        self._timer = loop.call_later(TOKEN_SECONDS, self._refuse, late, {}, context=EMPTY_CONTEXT)
         connection.receiver, connection.on_lost = self, self._on_lost
         self._app[UNPROVEN].add(self.go_away)
 
@@ -102,10 +96,9 @@ class FirstMessage:
         """Tell the client what is wrong, and close the socket."""
         count_refusal(self._app, error)
         self._connection.send(encode_error(error, echo))
-        self._close(_CLOSE_CODE_BY_STATUS.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
-
-    def _give_up(self) -> None:
-        self._refuse(Unauthorized("no token came in time"), {})
+        later = CloseCode.TRY_AGAIN_LATER
+        codes = {429: later, 500: CloseCode.INTERNAL_ERROR, 503: later}
+        self._close(codes.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
 
     def go_away(self) -> None:
         """Close the socket, because the server stops."""

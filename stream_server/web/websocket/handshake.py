@@ -9,7 +9,7 @@ from base64 import b64decode, b64encode
 from hashlib import sha1
 from urllib.parse import urlsplit
 
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
@@ -18,33 +18,26 @@ from stream_server.web.http.cors import allows_origin, request_origin
 from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
-from stream_server.web.http.usual_request import route_of
+from stream_server.web.route import Request
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
-
-KEY_BYTES = 16
-ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""The bytes that a server appends to the client's key (RFC 6455 §1.3)."""
-
-MAX_ORIGIN_CHARS = 300
-"""Longest `Origin` and `Host` that are compared: a host has 253 characters at most. Parsing takes quadratic time."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-def is_websocket_request(request: web.Request) -> bool:
+def is_websocket_request(request: Request) -> bool:
     """Return whether a GET request asks for a WebSocket."""
     is_get = request.method == hdrs.METH_GET  # the handler of HEAD is the same
     return is_get and hdrs.UPGRADE in request.headers and _has_token(request, hdrs.UPGRADE, "websocket")
 
 
-def has_credentials(request: web.Request) -> bool:
+def has_credentials(request: Request) -> bool:
     """Return whether a request brings a token or a ticket. If not, a WebSocket may send a token later."""
     if hdrs.AUTHORIZATION in request.headers:
         return True
     return TICKET_PARAMETER in query_of(request).names
 
 
-def check_handshake(request: web.Request) -> None:
+def check_handshake(request: Request) -> None:
     """Raise BadRequest, UpgradeRequired or Forbidden unless a WebSocket may be opened by this request."""
     if request.version < (1, 1):
         raise BadRequest("a WebSocket needs HTTP/1.1", param="Upgrade")
@@ -52,7 +45,12 @@ def check_handshake(request: web.Request) -> None:
         raise BadRequest("send `Connection: Upgrade`; a proxy must pass it on", param="Connection")
     if request.headers.getall(hdrs.SEC_WEBSOCKET_VERSION, []) != [WEBSOCKET_VERSION]:
         raise UpgradeRequired(f"send version {WEBSOCKET_VERSION} of WebSocket", param="Sec-WebSocket-Version")
-    if not _is_key(request.headers.getall(hdrs.SEC_WEBSOCKET_KEY, [])):
+    keys = request.headers.getall(hdrs.SEC_WEBSOCKET_KEY, [])
+    try:
+        key = b64decode(keys[0].strip(), validate=True) if len(keys) == 1 else b""
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != 16:
         raise BadRequest("send one key of 16 bytes in base64", param="Sec-WebSocket-Key")
     origin = request_origin(request)
     if origin is not None and not (_is_own_origin(request, origin) or allows_origin(request.app, origin)):
@@ -60,14 +58,14 @@ def check_handshake(request: web.Request) -> None:
         raise Forbidden(message, code="origin_not_allowed", param="Origin")
 
 
-def negotiate_deflate(request: web.Request) -> bool:
+def negotiate_deflate(request: Request) -> bool:
     """Return whether messages of this WebSocket are compressed: the client offers it, and the settings allow it."""
     if request.app[CONFIG].compress_streams == "off":
         return False
     return accepts_deflate(",".join(request.headers.getall(hdrs.SEC_WEBSOCKET_EXTENSIONS, [])))
 
 
-def encode_head(request: web.Request, *, compresses: bool) -> bytes:
+def encode_head(request: Request, *, compresses: bool) -> bytes:
     """Return the head of status 101 for a checked request."""
     fields = {
         "Upgrade": "websocket",
@@ -76,7 +74,7 @@ def encode_head(request: web.Request, *, compresses: bool) -> bytes:
         **({"Sec-WebSocket-Extensions": ANSWER} if compresses else {}),
         "Server": SERVER_NAME,
         X_REQUEST_ID: request[REQUEST_ID],
-        **(limit_headers(request, route_of(request)) if ALLOWANCE in request else {}),
+        **(limit_headers(request) if ALLOWANCE in request else {}),
         "Date": date_header(),
     }
     lines = ["HTTP/1.1 101 Switching Protocols", *map(": ".join, fields.items()), "", ""]
@@ -85,28 +83,22 @@ def encode_head(request: web.Request, *, compresses: bool) -> bytes:
 
 def accept_key(key: str) -> str:
     """Return the value of ``Sec-WebSocket-Accept`` for the client's key (RFC 6455 §4.2.2)."""
-    return b64encode(sha1(key.strip().encode() + ACCEPT_GUID, usedforsecurity=False).digest()).decode()
+    appended = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # by each server (RFC 6455 §1.3)
+    return b64encode(sha1(key.strip().encode() + appended, usedforsecurity=False).digest()).decode()
 
 
-def _has_token(request: web.Request, header: str, token: str) -> bool:
+def _has_token(request: Request, header: str, token: str) -> bool:
     values = ",".join(request.headers.getall(header, []))
     return token in {part.strip().lower() for part in values.split(",")}
 
 
-def _is_key(keys: list[str]) -> bool:
-    try:
-        return len(keys) == 1 and len(b64decode(keys[0].strip(), validate=True)) == KEY_BYTES
-    except (binascii.Error, ValueError):
-        return False
-
-
-def _is_own_origin(request: web.Request, origin: str) -> bool:
+def _is_own_origin(request: Request, origin: str) -> bool:
     """Whether the page comes from the host of the request.
 
     Only the host and the port are compared: behind a proxy with TLS the server does not see the scheme.
     """
     host = request.headers.get(hdrs.HOST, "")
-    if max(len(origin), len(host)) > MAX_ORIGIN_CHARS:
+    if max(len(origin), len(host)) > 300:  # a host has 253 characters at most, and parsing takes quadratic time
         return False
     try:
         page, own = urlsplit(origin), urlsplit(f"//{host}")

@@ -5,7 +5,7 @@ from aiohttp import web
 from stream_server.web.http.app_keys import CLAIMS, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED
-from stream_server.web.http.usual_request import connection_of
+from stream_server.web.route import Request
 from stream_server.web.streaming.parameters import read_query_parameters
 from stream_server.web.streaming.stream import Planner, hello_bytes
 from stream_server.web.streaming.stream_plan import plan_filtered_stream, plan_user_stream
@@ -17,17 +17,17 @@ from stream_server.web.websocket.handshake import encode_head, negotiate_deflate
 from stream_server.web.websocket.operations import start_stream
 
 
-async def filter_socket(request: web.Request) -> web.StreamResponse:
+async def filter_socket(request: Request) -> web.StreamResponse:
     """``GET /v1/stream`` with ``Upgrade: websocket``: send live events that match the filters in the parameters."""
     return await _plan_and_open(request, plan_filtered_stream)
 
 
-async def user_socket(request: web.Request) -> web.StreamResponse:
+async def user_socket(request: Request) -> web.StreamResponse:
     """``GET /v1/stream/user`` with ``Upgrade: websocket``: send the live events of the caller's own stream."""
     return await _plan_and_open(request, plan_user_stream)
 
 
-async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamResponse:
+async def _plan_and_open(request: Request, planner: Planner) -> web.StreamResponse:
     """Open a WebSocket. With a token, all errors come before the answer 101; else the first message brings a token.
 
     The answer 101 and `hello` leave in one write.
@@ -43,7 +43,7 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
         plan, place, first = None, limits.take_unproven(request), b""
     try:
         connection = WebSocketConnection(
-            connection_of(request).require_client(), buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures,
+            request.connection.require_client(), buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures,
             compresses=compresses, payer=limits.payer(request),
         )  # fmt: skip
         connection.write(encode_head(request, compresses=compresses) + first)
@@ -51,7 +51,7 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
             start_stream(app, request[CLAIMS], plan, connection, place)
         else:
             FirstMessage(request, lambda: planner(request, framing), connection, place)
-        place.release = connection_of(request).detach(connection)
+        place.release = request.connection.detach(connection)
     except BaseException:
         place()
         raise

@@ -10,12 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from aiohttp import web
-
 from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited, Unavailable
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
-from stream_server.hub.client import BoundFilters
+from stream_server.hub.client import BoundFilters, StreamToken
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
@@ -27,6 +25,7 @@ from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.opening import FREE_OPENING
 from stream_server.web.http.request_limits import LIMITS, StreamSlot
 from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS
+from stream_server.web.route import AppValues
 from stream_server.web.streaming.parameters import member_pairs
 from stream_server.web.streaming.stream import attach_stream, filter_warnings
 from stream_server.web.streaming.stream_plan import (
@@ -37,7 +36,6 @@ from stream_server.web.streaming.stream_plan import (
     parse_filters,
     read_user_stream_kinds,
     require_scopes,
-    stream_token,
 )
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, describe
 from stream_server.web.websocket.connection import WebSocketConnection
@@ -75,20 +73,15 @@ def parse_operation(payload: bytes) -> Operation:
     Raises BadRequest unless it is a JSON object with the member ``op``, a text. A member ``id`` must be short.
     """
     members = decode_object(payload, "message")
-    echo = _take_id(members)
+    echo: dict[str, object] = {}
+    if "id" in members:
+        given = echo["id"] = members.pop("id")
+        if isinstance(given, bool) or not isinstance(given, str | int) or len(str(given)) > MAX_ID_CHARS:
+            raise BadRequest(f"must be a text or a whole number of at most {MAX_ID_CHARS} characters", param="id")
     name = members.pop("op", None)
     if not isinstance(name, str):
         raise BadRequest("name the operation", code="missing_parameter", param="op")
     return Operation(name, members, echo)
-
-
-def _take_id(members: dict[str, Any]) -> dict[str, object]:
-    if "id" not in members:
-        return {}
-    given = members.pop("id")
-    if isinstance(given, bool) or not isinstance(given, str | int) or len(str(given)) > MAX_ID_CHARS:
-        raise BadRequest(f"must be a text or a whole number of at most {MAX_ID_CHARS} characters", param="id")
-    return {"id": given}
 
 
 def encode_answer(kind: str, echo: dict[str, object], **members: object) -> bytes:
@@ -110,7 +103,7 @@ def as_refusal(error: Exception) -> ApiError:
     return refused
 
 
-def count_refusal(app: web.Application, error: ApiError) -> None:
+def count_refusal(app: AppValues, error: ApiError) -> None:
     """Count an error that was sent to a client, as HTTP errors are counted."""
     app[METRICS].http.refusals[error.error_code] += 1
     if isinstance(error, RateLimited):
@@ -151,7 +144,7 @@ class Operations:
     __slots__ = ("_address", "_app", "_connection", "_grant", "_session", "_task")
 
     def __init__(
-        self, app: web.Application, connection: WebSocketConnection, session: StreamSession, claims: Claims,
+        self, app: AppValues, connection: WebSocketConnection, session: StreamSession, claims: Claims,
         address: str,
     ) -> None:  # fmt: skip
         """``address`` is that of the client, as subject of a limit."""
@@ -262,7 +255,7 @@ class Operations:
             raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}", param="token")
         if client.disconnect_reason is not None:
             return  # the stream ends, and its goodbye is on the way
-        app[HUB].registry.prolong(client, stream_token(claims))
+        app[HUB].registry.prolong(client, StreamToken(claims.jti, claims.session, claims.iat, claims.exp))
         self._grant = _grant_of(claims)
         expires = format_iso_time(int(claims.exp * 1000))
         self._connection.send(encode_answer("token", operation.echo, expires=expires))
@@ -288,7 +281,7 @@ class Operations:
 
 
 def start_stream(
-    app: web.Application, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, slot: StreamSlot
+    app: AppValues, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, slot: StreamSlot
 ) -> None:
     """Start the planned stream on ``connection``, and handle what its client sends. `hello` has been sent."""
     session = attach_stream(app[HUB], plan, connection, slot)
@@ -305,7 +298,7 @@ def take_token(members: dict[str, Any]) -> str:
     return token
 
 
-async def check_token(app: web.Application, token: str, address: str) -> Claims:
+async def check_token(app: AppValues, token: str, address: str) -> Claims:
     """Return the claims of a token for streams. Count an invalid one for the address: it may be a guess."""
     try:
         claims = await authenticate_token(app, token)

@@ -122,7 +122,7 @@ class LogWriter:
                 step.hset(keys.META, mapping={"ms": last.ms, "seq": last.seq, "n": last.n, "form": STORED_FORM})
             else:
                 step.delete(keys.META)
-            step.zremrangebyscore(keys.ROLLBACKS, f"({last.status_number}", "+inf")
+            step.zremrangebyscore(keys.key_for("rollbacks"), f"({last.status_number}", "+inf")
             step.execute()
         if links:
             self.client.client_kill_filter(_type="pubsub")

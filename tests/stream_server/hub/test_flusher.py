@@ -174,7 +174,7 @@ async def test_an_error_while_sending_heartbeats_costs_one_heartbeat(
     monkeypatch: pytest.MonkeyPatch, short_deadlines: World
 ) -> None:
     _, socket = short_deadlines.open(firehose="true")
-    errors = _fail_once(monkeypatch, Heartbeats, "_queue_heartbeat")
+    errors = _fail_once(monkeypatch, Heartbeats, "_queue_heartbeats")
     short_deadlines.hub.start()
     await eventually(lambda: "heartbeat" in socket.kinds(), what="a heartbeat")
     assert [type(error) for error in errors] == [ZeroDivisionError]

@@ -108,6 +108,6 @@ async def test_recorded_ranges_are_bounded_and_lost_with_their_entry(store: Stor
     for _ in range(70):
         kept = pen.positions()[-1]
         await store.rollbacks.record(kept, Position(kept.ms, kept.seq + 1, kept.n + 1))
-    assert pen.client.zcard(keys.ROLLBACKS) == 64
+    assert pen.client.zcard(keys.key_for("rollbacks")) == 64
     pen.lose(1)
-    assert pen.client.zcard(keys.ROLLBACKS) == 63
+    assert pen.client.zcard(keys.key_for("rollbacks")) == 63

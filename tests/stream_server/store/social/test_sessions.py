@@ -121,6 +121,17 @@ async def test_many_tokens_are_checked_together(store: Store, people: People) ->
     assert [status.revoked for status in statuses] == [True, False] * 125
 
 
+async def test_tokens_of_each_kind_are_checked_together(store: Store, people: People) -> None:
+    """A token that is too old, a revoked one and one of a session hold no other back."""
+    ann, bob = await people.users(2)
+    await store.sessions.end_all(ann, new_key())
+    await store.sessions.revoke(bob, "revoked", FAR_MS, new_key())
+    await start(store, bob)
+    old, revoked, of_session = TokenId(ann, "old", issued_at=1), TokenId(bob, "revoked"), TokenId(bob, "any", "s1")
+    validities = await store.sessions.get_token_validities([old, revoked, of_session, TokenId(bob, "good"), old])
+    assert [each.revoked for each in validities] == [True, True, False, False, True]
+
+
 async def test_the_sessions_of_a_user_may_expire_between_the_questions_about_one(
     store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 """The headers that say what a body is."""
 
+from typing import Any
+
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
@@ -14,7 +16,8 @@ from stream_server.web.http.body import (
 
 
 def content_type(text: str) -> ContentType:
-    return read_content_type(make_mocked_request("POST", "/", {"Content-Type": text}))
+    request: Any = make_mocked_request("POST", "/", {"Content-Type": text})
+    return read_content_type(request)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,8 @@ def test_another_content_type_is_refused_by_name(text: str) -> None:
 
 
 def test_a_request_may_have_no_content_type() -> None:
-    assert read_content_type(make_mocked_request("POST", "/")) == NO_CONTENT_TYPE
+    request: Any = make_mocked_request("POST", "/")
+    assert read_content_type(request) == NO_CONTENT_TYPE
 
 
 @pytest.mark.parametrize(("text", "length"), [("0", 0), ("17", 17), ("0" * 9000 + "17", 17), ("0" * 9000, 0)])

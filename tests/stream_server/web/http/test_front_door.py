@@ -326,7 +326,7 @@ async def made(app: web.Application) -> AsyncIterator[tuple[Connection, LooseTra
     """A connection on a transport without a socket."""
     door = FrontDoor(app, shutdown_seconds=0.1)
     await door.open([socket.create_server(("127.0.0.1", 0))])
-    connection, transport = door._make_connection(), LooseTransport()
+    connection, transport = door._accept(), LooseTransport()
     connection.connection_made(transport)
     yield connection, transport
     await door.close()
@@ -534,7 +534,7 @@ async def test_another_request_does_not_wait_behind_streams(
     world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, own_transport) = stream_request(await world.user("ann"), ""), busy
-    other, transport = door_of(connection)._make_connection(), LooseTransport()
+    other, transport = door_of(connection)._accept(), LooseTransport()
     other.connection_made(transport)
     spend_iteration(connection)
     connection.data_received(request)

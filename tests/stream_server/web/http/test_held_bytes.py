@@ -18,6 +18,7 @@ from stream_server.web.http.request_cycle import MAX_COUNTED_BODY_BYTES, MAX_HEA
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.limits import byte_budget
 from stream_server.web.limits.byte_budget import ByteBudget, ByteLimits
+from stream_server.web.route import Request
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World, replace_handler
 from tests.waiting import PATIENCE, eventually
@@ -69,7 +70,7 @@ async def waiting_health_check(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     """Let `/healthz` wait for the event."""
     go_on, began = asyncio.Event(), asyncio.Event()
 
-    async def wait(request: web.Request) -> web.StreamResponse:
+    async def wait(request: Request) -> web.StreamResponse:
         began.set()
         await go_on.wait()
         return web.Response(text="at last")

@@ -20,6 +20,7 @@ from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_cycle import MAX_HEAD_BYTES
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.route import Request
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World, replace_handler
@@ -286,7 +287,8 @@ async def test_an_error_after_the_first_byte_breaks_the_answer_off(
         def text() -> bytes:
             raise RuntimeError("late")
 
-    async def late(request: web.Request) -> web.StreamResponse:
+    async def late(request: Request) -> web.StreamResponse:
+        assert isinstance(request, web.BaseRequest)  # `TE` makes it one of aiohttp
         response = web.StreamResponse()
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -303,7 +305,7 @@ async def test_an_error_after_the_first_byte_breaks_the_answer_off(
 def answer_health(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let `/healthz` answer with so many bytes."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request: Request) -> web.StreamResponse:
         return web.Response(body=b"x" * size)
 
     replace_handler(monkeypatch, "/healthz", answer)

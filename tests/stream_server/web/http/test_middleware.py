@@ -11,7 +11,7 @@ from aiohttp import web
 from stream_server.build import full_version
 from stream_server.web import routes
 from stream_server.web.http import app_keys
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Request
 from tests.end_to_end.test_errors_page import INTERNAL, ROWS, told
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World, replace_handler
@@ -58,7 +58,7 @@ async def test_an_undeclared_route_is_closed(app: web.Application, world: World)
 
 
 async def test_a_fault_is_answered_as_the_page_of_errors_says(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(_: web.Request) -> web.StreamResponse:
+    async def fail(_: Request) -> web.StreamResponse:
         raise ZeroDivisionError
 
     ann, row = await world.user("ann"), ROWS[INTERNAL]

@@ -26,9 +26,10 @@ from stream_server.web.route import NoQuery
 
 def _parse(text: str, query_type: type[msgspec.Struct]) -> Any:
     """Parse the query of a request as the middleware does. Return the result, or the error as it is answered."""
-    request, route = make_mocked_request("GET", f"/?{text}"), SimpleNamespace(query=query_type)
+    request: Any = make_mocked_request("GET", f"/?{text}")
+    route: Any = SimpleNamespace(query=query_type)  # nothing else of the route is read
     try:
-        check_parameter_names(request, route)  # type: ignore[arg-type]  # it reads nothing else of the route
+        check_parameter_names(request, route)
         return read_query(request, query_type)
     except ApiError as error:
         return error.body()
@@ -65,7 +66,8 @@ def test_a_token_in_a_url_is_refused_with_the_place_where_it_goes(query_type: An
      ("track=" + "a" * MAX_KEPT_QUERY_CHARS, False)],
 )  # fmt: skip
 def test_only_short_queries_that_may_come_again_are_kept(text: str, is_kept: bool) -> None:  # noqa: FBT001 - a row
-    first, second = [query_of(make_mocked_request("GET", f"/?{text}")) for _ in range(2)]
+    requests: list[Any] = [make_mocked_request("GET", f"/?{text}") for _ in range(2)]
+    first, second = map(query_of, requests)
     assert (first == second, first is second) == (True, is_kept)
 
 

@@ -175,14 +175,14 @@ def test_requests_are_closed_and_answers_open_to_unknown_members() -> None:
     ],
 )
 async def test_invalid_numbers_and_pages_in_a_query_are_refused(asked: dict[str, str], refusal: str) -> None:
-    request = make_mocked_request("GET", str(URL("/").with_query(asked)))
+    request: Any = make_mocked_request("GET", str(URL("/").with_query(asked)))
     with pytest.raises(BadRequest) as refused:
         query.read_query(request, paging.NumberedPageQuery)
     assert refused.value.param == refusal
 
 
 async def test_a_handler_can_only_read_the_query_type_of_its_route() -> None:
-    request = make_mocked_request("GET", "/?count=7&page=2")
+    request: Any = make_mocked_request("GET", "/?count=7&page=2")
     request[app_keys.QUERY] = query.read_query(request, paging.NumberedPageQuery)
     assert query.parsed_query(request, paging.PageQuery).page_request() == Asked(7, None, None, 2)
     with pytest.raises(TypeError, match="AvailabilityQuery"):

@@ -111,7 +111,8 @@ async def test_a_disconnected_client_leaves_no_reference_cycle(server: RunningSe
     before = count_objects()
     clients = await connect(server, ASKED[0])
     assert sum((count_objects() - before)[kind] for kind in ("StreamSession", "LongPoll")) == COUNT
-    server.app[app_keys.HUB].registry.disconnect_user(server.uid, reasons.TOKEN_REVOKED)
+    for stream in server.app[app_keys.HUB].registry.clients_of(server.uid):
+        stream.disconnect(reasons.TOKEN_REVOKED)
     await until_equal(before)
     assert server.app[app_keys.HUB].counters.ended_streams == {reasons.TOKEN_REVOKED.code: COUNT}
     for client in clients:
