@@ -86,6 +86,22 @@ def one_core(costs: UnitCosts) -> str:
     return markdown((f"Redis' core, {100 * SAFE:.0f} % busy", "posts a second"), rows)
 
 
+def replicas(costs: UnitCosts) -> str:
+    """Return what a home page costs with replicas, and what a site carries until the primary or a replica is full."""
+    post = _post(costs, attrgetter("many.redis"))
+    rows = [
+        (
+            str(count), *(f"{us:,.0f}" for us in (each.primary, each.replica, each.server)),
+            f"{SAFE * 1e6 / max(each.primary, each.replica):,.0f}",
+            f"{SAFE * 1e6 / (post + 10 * each.primary):,.0f}",
+        )
+        for count, each in enumerate(costs.pages)
+    ]  # fmt: skip
+    titles = ("replicas", "primary, µs", "busiest replica, µs", "server, µs", "pages a second", "posts a second")
+    busy = f"Measured alone. Other programs used {costs.pages_busy_percent:.0f} % of a core.\n"
+    return markdown(titles, rows) + "\n" + busy
+
+
 def loads(costs: UnitCosts, site: Site) -> str:
     """Return what each part of a site has to carry at most, in the order of their shares of what is safe."""
     stream = costs.streams["user"]
@@ -128,6 +144,7 @@ BLOCKS: dict[str, Callable[[UnitCosts], str]] = {
     "capacity_one_machine": lambda costs: loads(costs, ONE_MACHINE),
     "capacity_example": lambda costs: loads(costs, LARGE),
     "capacity_one_core": one_core,
+    "capacity_replicas": replicas,
 }
 
 

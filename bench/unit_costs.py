@@ -80,6 +80,20 @@ class Stream(msgspec.Struct, frozen=True):
     deliver_bytes: float
 
 
+class PageCost(msgspec.Struct, frozen=True):
+    """CPU times of a home page in µs, 16 at the same time.
+
+    Attributes:
+        primary: Of the main thread of the primary.
+        replica: Of the main thread of the busiest replica, over all pages. 0 without replicas.
+        server: Of the server.
+    """
+
+    primary: float
+    replica: float
+    server: float
+
+
 class UnitCosts(msgspec.Struct, frozen=True):
     """All figures of a run.
 
@@ -92,6 +106,8 @@ class UnitCosts(msgspec.Struct, frozen=True):
         subscriber_us: CPU time of Redis for one entry and one subscriber, in µs.
         full_home: Memory of a home timeline of full length, in bytes.
         process_memory: Memory of a server process without streams, in bytes.
+        pages: Costs of a home page without replicas, with one replica, and so on.
+        pages_busy_percent: What other programs used while these were measured, in % of a core.
     """
 
     machine: Machine
@@ -103,6 +119,8 @@ class UnitCosts(msgspec.Struct, frozen=True):
     subscriber_us: float
     full_home: float
     process_memory: float
+    pages: list[PageCost] = []
+    pages_busy_percent: float = 0
 
     def json(self) -> str:
         """Return the figures as text, rounded to a thousandth."""
@@ -117,4 +135,6 @@ def read(path: Path = CHECKED_IN) -> UnitCosts:
 def _rounded(value: object) -> object:
     if isinstance(value, dict):
         return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
     return round(value, 3) if isinstance(value, float) else value

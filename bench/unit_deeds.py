@@ -48,7 +48,7 @@ class Community:
     async def gather(self) -> None:
         """Let the followers follow their authors, and fill their home timelines."""
         for count, authors in self.authors.items():
-            readers = self._readers(count)
+            readers = self.readers(count)
             await self._site.follow(readers, authors)
             await asyncio.to_thread(self._site.fill_homes, readers)
 
@@ -68,7 +68,7 @@ class Community:
 
     def pages(self) -> list[Deed]:
         """Return pages of 30 statuses: home timelines of readers, and profiles of authors."""
-        tokens = self._site.tokens(self._readers(10), "read")
+        tokens = self._site.tokens(self.readers(10), "read")
         authors = self.authors[10]
 
         async def home(connection: Connection, number: int) -> None:
@@ -130,7 +130,7 @@ class Community:
     def _authors_with(self, followers: int) -> list[str]:
         return self._site.site.users(f"author{followers}x", self._authors if followers <= FOLLOWS_AT_ONCE else 1)
 
-    def _readers(self, followers: int) -> list[str]:
+    def readers(self, followers: int) -> list[str]:
         return self._site.site.users(f"reader{followers}x", followers)
 
 

@@ -26,6 +26,7 @@ from bench.process import CORES, end_cleanly, last_core, memory_kib, pin
 from bench.site import ROOT
 from bench.unit_costs import CHECKED_IN, Machine, UnitCosts
 from bench.unit_deeds import Community
+from bench.unit_replicas import page_costs
 from bench.unit_run import DeedMeter, deed_costs, full_home, without_subscribers
 from bench.unit_site import SYNCED, UnitSite, hearing, unit_site
 from bench.unit_streams import stream_costs
@@ -85,8 +86,9 @@ async def _measured(site: UnitSite, sizes: Sizes) -> Callable[[Machine], UnitCos
     hear_us = deeds["post, 0 followers"].many.hear
     streams = await stream_costs(site, sizes.streams, sizes.stream_seconds, hear_us)
     idle, totals = meter.idle, meter.idle_totals
+    disturbance, pages = Disturbance(), await page_costs(site, community, 5 * sizes.deeds)
     return partial(
-        UnitCosts,
+        UnitCosts, pages=pages, pages_busy_percent=100 * disturbance.share(),
         idle_commands=idle.commands / totals.at / 2,  # two servers are idle, the writer and the hearer
         idle_redis_us=idle.main_us / totals.at / 2,
         idle_server_us=1e6 * (totals.writer + totals.hearer) / totals.at / 2,

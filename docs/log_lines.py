@@ -140,6 +140,9 @@ MEANINGS = {
     "repaired … …: …": "The hourly check has found and mended a counter, a timeline or remains of deleted data.",
     "trimming the log failed: …": "The log grows until it works again.",
     "a pass of job … failed (…: …)": "It is tried again. While Redis is away the level is debug.",
+    "… is not read from: …":
+        "A replica of `--redis-read` is away, or of another primary. Pages come from the others and the primary.",
+    "… is read from again": "This replica helps again.",
     "the Redis node …:… answers again": "Requests for its keys work again.",
     "the Redis node …:… does not answer; requests for its keys fail": "Of a cluster; timelines or writes get 503.",
     "Redis maxmemory-policy is …: data is lost under memory pressure; set noeviction":

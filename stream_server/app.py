@@ -46,6 +46,7 @@ from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
 from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
 from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
+from stream_server.store.redis.replica import count_reads, count_usable
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
@@ -150,7 +151,7 @@ async def serve_application(
 
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:
     return Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
+        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_urls=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits.of_settings(config),
         detect_language=load_detector() if config.detect_language == "on" else detect_nothing,
@@ -322,6 +323,8 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "jobs_parked": lambda: job_workers.queue_depth.parked,
         "redis_nodes_away": lambda: len(store.unreachable_nodes),
         "redis_redirects_total": lambda: store.redirects,
+        "replicas_usable": lambda: count_usable(store.replicas),
+        "replica_reads_total": lambda: count_reads(store.replicas),
         "redis_memory_bytes": lambda: write_guard.state.used_bytes,
         "redis_memory_limit_bytes": lambda: write_guard.state.limit_bytes,
         "memory_alarm": lambda: int(write_guard.is_nearly_full),

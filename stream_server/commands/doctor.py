@@ -105,8 +105,8 @@ async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
     seconds = settings.redis_timeout_seconds
     results = await doctor_redis.check_sentinels(url, seconds)
     results += await check_cluster_setup(url, seconds, settings.write_replicas)
-    read_url, write_replicas = settings.redis_read, settings.write_replicas
-    return results + await doctor_redis.check_redis(url, seconds, read_url=read_url, write_replicas=write_replicas)
+    read_urls, write_replicas = settings.redis_read, settings.write_replicas
+    return results + await doctor_redis.check_redis(url, seconds, read_urls=read_urls, write_replicas=write_replicas)
 
 
 async def check_server(url: str) -> CheckResult:

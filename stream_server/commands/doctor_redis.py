@@ -43,11 +43,11 @@ async def opened(url: str, timeout_seconds: float, *, replica: bool = False) -> 
 
 
 async def check_redis(
-    url: str, timeout_seconds: float, *, read_url: str = "", write_replicas: int = 0
+    url: str, timeout_seconds: float, *, read_urls: str = "", write_replicas: int = 0
 ) -> list[CheckResult]:
     """Check the Redis at ``url``: version, clock, configuration, replicas. No result contains the URL's password.
 
-    ``read_url`` names the replica of ``--redis-read``, and ``write_replicas`` is that setting.
+    ``read_urls`` is the setting ``--redis-read``, and ``write_replicas`` is that setting.
     """
     async with opened(url, timeout_seconds) as client:
         try:
@@ -62,7 +62,7 @@ async def check_redis(
                 found.append(NODE_OF_A_CLUSTER)
             found += await _check_writes(client, info)
             found += await _check_configuration(client, info)
-            if read_url:
+            for read_url in read_urls.split():
                 async with opened(read_url, timeout_seconds, replica=True) as near:
                     (n,) = await client.execute(("HGET", keys.META, "n"))
                     found.append(
@@ -70,7 +70,7 @@ async def check_redis(
                         if await ReplicaRouter(client, near).try_replica(int(n or 0))
                         else advice(
                             "the replica to read from is unreachable, behind, or of another primary: "
-                            "streams use the primary meanwhile"
+                            "all reads use the primary meanwhile"
                         )
                     )
             replicas = count_replicas(info)

@@ -128,7 +128,8 @@ def _refuse_visible_secrets(flags: Mapping[str, Any] | None) -> None:
     """Raise :class:`InvalidSetting` for a password on the command line, which `ps` shows to all users."""
     for setting in SETTINGS:
         value = (flags or {}).get(setting.name)
-        if value and setting.unit == "URL" and setting.is_secret and address.has_password(str(value)):
+        is_url = setting.unit == "URL" and setting.is_secret
+        if value and is_url and any(map(address.has_password, str(value).split())):
             place = f"{setting.environment_variable}, {setting.environment_variable}{FILE_SUFFIX} or the settings file"
             raise InvalidSetting(f"{setting.flag} holds a password, which `ps` shows: put it into {place}")
 
@@ -167,9 +168,10 @@ def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
     """
     shown = {s.name: s.display_name if s.name in given else f"{values['settings_file']}: {s.name}" for s in SETTINGS}
     for name in ("redis", "redis_read"):
+        urls = [values[name]] if name == "redis" else values[name].split()
         try:
-            if values[name]:
-                address.validate_redis_url(values[name])
+            for url in filter(None, urls):
+                address.validate_redis_url(url)
         except address.InvalidRedisUrl as error:
             raise InvalidSetting(f"{shown[name]} {error}") from None
     for name in ("redis_read", "write_replicas"):

@@ -122,7 +122,9 @@ class Config:
     redis: str = secret(
         "", "URL", "Redis URL: redis://, unix://, redis+sentinel://, redis+cluster:// …; empty starts an embedded one."
     )
-    redis_read: str = secret("", "URL", "Replica that sends the events and the log; empty uses the primary.")
+    redis_read: str = secret(
+        "", "URL", "Replicas that send the events and the log, and answer pages; blanks between their URLs."
+    )
     write_replicas: int = row(
         0, "replicas", "Replicas that must confirm a write, else the answer is `outcome_unknown`.", 0
     )

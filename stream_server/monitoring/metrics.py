@@ -185,6 +185,8 @@ _HELP_BY_NAME = {
     "log_invalid_rows_total": "Rows of the log that are not valid entries, counted at each read.",
     "redis_nodes_away": "Nodes of a Redis Cluster that do not answer this process.",
     "redis_redirects_total": "Commands that a node of a Redis Cluster refused, by its word.",
+    "replicas_usable": "Replicas of `--redis-read` from which this process answers pages now.",
+    "replica_reads_total": "Calls of requests that only read, which replicas answered or refused.",
     "redis_memory_bytes": "Memory that Redis uses.",
     "redis_memory_limit_bytes": "Memory that Redis may use: its maxmemory, else that of its machine.",
     "memory_alarm": "1 while writes are refused because Redis is nearly full.",
@@ -202,7 +204,7 @@ _HELP_BY_NAME = {
 WATCHED_METRICS = tuple(
     WatchedMetric(f"stream_server_{name}", text, {
         "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit",
-        "redis_redirects_total": "word",
+        "redis_redirects_total": "word", "replica_reads_total": "outcome",
     }.get(name, ""))
     for name, text in _HELP_BY_NAME.items()
 )  # fmt: skip

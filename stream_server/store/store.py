@@ -1,6 +1,7 @@
 """The store: one object with all data in Redis and its connections."""
 
 import logging
+import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -21,7 +22,9 @@ from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
+from stream_server.store.redis.replica import Replica
 from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.replicated_client import ReplicatedClient
 from stream_server.store.redis.scripts import Scripts, SizeLimits
 from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 from stream_server.store.social.accounts import Accounts
@@ -55,14 +58,18 @@ class UnusableRedis(RuntimeError):
 
 
 class Store:
-    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use."""
+    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use.
+
+    Attributes:
+        replicas: The replicas from which requests read.
+    """
 
     def __init__(
         self,
         url: str,
         *,
         timeout_seconds: float,
-        replica_url: str = "",
+        replica_urls: str = "",
         min_write_replicas: int = 0,
         size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
         detect_language: LanguageDetector = detect_nothing,
@@ -71,19 +78,16 @@ class Store:
     ) -> None:
         """Make the store without connecting.
 
-        ``url`` names the primary, or its Sentinels, or nodes of a cluster. ``replica_url`` names a replica for log
-        reads and the subscription; it is empty without a replica. ``min_write_replicas`` is the number of replicas that
-        must acknowledge each write. ``detect_language`` finds the language of a status if its author gave none.
-        ``verify_feed`` makes the feed (the link from Redis to the hub) compare its position with the log. ``bus_key``
-        signs published entries.
+        ``url`` names the primary, or its Sentinels, or nodes of a cluster. ``replica_urls`` names the
+        replicas to read from, separated by blanks; it is empty without one. ``min_write_replicas`` is the number of
+        replicas that must acknowledge each write. ``detect_language`` finds the language of a status if its author gave
+        none. ``verify_feed`` makes the feed (the link from Redis to the hub) compare its position with the log.
+        ``bus_key`` signs published entries.
         """
         self.detect_language = detect_language
-        self._redis = RedisClient(url, timeout_seconds)
+        self._redis, self.replicas = _connect(url, timeout_seconds, replica_urls.split())
         self._derived = route_derived(self._redis, url)
-        replica = None
-        if replica_url:  # in a cluster, both clients use one table of slots
-            replica = RedisClient(replica_url, timeout_seconds, replica=True, topology=self._redis.topology)
-        self._replica_router = ReplicaRouter(self._redis, replica)
+        self._replica_router = _route_log_reads(self._redis, self.replicas)
         if self._derived is not self._redis:  # a script changes data of one server only
             size_limits = size_limits._replace(step_timelines=0)
         self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
@@ -205,3 +209,19 @@ class Store:
         if self._derived is not self._redis:
             await self._derived.close()
         await self._redis.close()
+
+
+def _connect(url: str, timeout_seconds: float, replica_urls: Sequence[str]) -> tuple[RedisClient, Sequence[Replica]]:
+    """Return the client of the primary, and the replicas that it asks."""
+    if not replica_urls:
+        return RedisClient(url, timeout_seconds), ()
+    client = ReplicatedClient(url, timeout_seconds, replica_urls)
+    return client, client.replicas
+
+
+def _route_log_reads(primary: RedisClient, replicas: Sequence[Replica]) -> ReplicaRouter:
+    """Return the router that selects the primary or a replica for reads of the log.
+
+    It tries the replicas in any order, so that the processes of a site subscribe to different ones.
+    """
+    return ReplicaRouter(primary, *(replica.client for replica in random.sample(replicas, len(replicas))))

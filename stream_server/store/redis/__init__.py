@@ -14,6 +14,8 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary
+``replica``               one replica from which requests read: its state and position, and its answers
+``replicated_client``     lets a replica answer a request that only reads, if it has all that was acknowledged
 ``batched_reads``         asks Redis the questions of many opening streams in few calls
 ``timeout_budget``        limits how long one request waits for Redis in total, and has its trace
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once

@@ -9,6 +9,7 @@ entries that it has not, for milliseconds or, if its link to the primary is cut,
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -35,13 +36,15 @@ class ReplicaRouter:
     def __init__(
         self,
         primary: RedisClient,
-        replica: RedisClient | None = None,
-        *,
+        *replicas: RedisClient,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``replica`` is None if there is no replica. ``monotonic`` returns seconds of a clock that never jumps."""
+        """Use the first of ``replicas``, and the next one when it fails. There may be none.
+
+        ``monotonic`` returns seconds of a clock that never jumps.
+        """
         self._primary = primary
-        self._replica = replica
+        self._replicas = deque(replicas)
         self.is_in_cluster = primary.topology is not None
         self._monotonic = monotonic
         self._pause_seconds = RETRY_PAUSE_SECONDS[0]
@@ -51,11 +54,11 @@ class ReplicaRouter:
     @property
     def is_avoiding_replica(self) -> bool:
         """Whether log reads go to the primary although a replica exists."""
-        return self._replica is not None and self.current is self._primary
+        return bool(self._replicas) and self.current is self._primary
 
     def fall_back_to_primary(self) -> None:
         """Select the primary until :meth:`try_replica` succeeds, because the replica failed or lacks entries."""
-        if self._replica is None or self.is_avoiding_replica:
+        if not self._replicas or self.is_avoiding_replica:
             return
         if self._monotonic() - self._replica_since >= RETRY_PAUSE_SECONDS[1]:  # it worked for a long time
             self._pause_seconds = RETRY_PAUSE_SECONDS[0]
@@ -68,12 +71,13 @@ class ReplicaRouter:
         ``head_n`` is the number of the primary's last entry; the replica may lack `MAX_LAG_ENTRIES`. Returns whether
         the replica was selected. Raises no error of Redis, and takes at most twice the Redis timeout.
         """
-        if self._replica is None or not self.is_avoiding_replica or self._monotonic() < self._retry_at:
+        if not self.is_avoiding_replica or self._monotonic() < self._retry_at:
             return False
-        if not await self._is_caught_up(self._replica, head_n):
+        replica = self._replicas[0]
+        if not await self._is_caught_up(replica, head_n):
             self._schedule_retry()
             return False
-        self.current, self._replica_since = self._replica, self._monotonic()
+        self.current, self._replica_since = replica, self._monotonic()
         return True
 
     async def leave_if_behind(self, heard_n: int) -> None:
@@ -93,13 +97,14 @@ class ReplicaRouter:
             self.fall_back_to_primary()
 
     async def close(self) -> None:
-        """Select the primary, and close the connections to the replica. The connections to the primary stay open."""
+        """Select the primary, and close the connections to the replicas. The connections to the primary stay open."""
         self.current = self._primary
-        if self._replica is not None:
-            replica, self._replica = self._replica, None
-            await replica.close()
+        while self._replicas:
+            await self._replicas.pop().close()
 
     def _schedule_retry(self) -> None:
+        """Try the next replica after a pause."""
+        self._replicas.rotate(-1)
         self._retry_at = self._monotonic() + self._pause_seconds
         self._pause_seconds = min(self._pause_seconds * 2, RETRY_PAUSE_SECONDS[1])
 

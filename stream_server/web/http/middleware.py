@@ -23,6 +23,7 @@ from stream_server.errors import (
     Unavailable,
 )
 from stream_server.store.redis import timeout_budget
+from stream_server.store.redis.replicated_client import begin_reads
 from stream_server.web.http.app_keys import (
     CLAIMS,
     CONFIG,
@@ -32,6 +33,7 @@ from stream_server.web.http.app_keys import (
     OPENING,
     QUERY,
     REQUEST_ID,
+    STORE,
     TRACING,
     WRITE_GUARD,
 )
@@ -217,6 +219,8 @@ async def _handle_if_allowed(request: Request, route: Route) -> web.StreamRespon
         app[WRITE_GUARD].refuse_writes()
     if route.query is not None and route.query is not NoQuery:
         request[QUERY] = read_query(request, route.query)
+    if route.method == "GET" and app[STORE].replicas and route.scope != NO_TOKEN and not route.is_streaming:
+        begin_reads()  # not before, because a token and a limit are checked on the primary
     return await handler(request)
 
 

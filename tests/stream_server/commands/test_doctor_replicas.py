@@ -20,7 +20,7 @@ def states(findings: list[CheckResult]) -> list[CheckState]:
 
 
 async def _of_replicas(primary: RedisProcess, read: RedisProcess, copies: int) -> list[CheckResult]:
-    found = await doctor_redis.check_redis(primary.url, PATIENCE, read_url=read.url, write_replicas=copies)
+    found = await doctor_redis.check_redis(primary.url, PATIENCE, read_urls=read.url, write_replicas=copies)
     return [finding for finding in found if "replica" in finding.sentence]
 
 

@@ -199,11 +199,10 @@ async def test_a_full_redis_serves_reads(redis_url: str, raw: Any) -> None:
 @pytest.mark.parametrize("is_same", [True, False])
 async def test_a_read_sees_every_write_that_was_answered(redis_url: str, is_same: bool) -> None:  # noqa: FBT001 - a case
     """The reading process, which may be the writing one, has a replica that never answers. Reads do not ask it."""
-    async with open_store(redis_url) as other, open_store(redis_url, replica_url="redis://127.0.0.1:1") as reader:
+    async with open_store(redis_url) as other, open_store(redis_url, replica_urls="redis://127.0.0.1:1") as reader:
         writer = reader if is_same else other
         router = reader.log.replica_router
-        assert router._replica is not None
-        router.current = router._replica
+        router.current = reader.replicas[0].client
         people = People(writer)
         ann, bob = await people.users(2)
         for _ in range(20):

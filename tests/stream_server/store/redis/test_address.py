@@ -65,6 +65,15 @@ def test_valid_urls_are_accepted_and_no_password_is_in_the_repr(url: str) -> Non
     assert SECRET not in repr(RedisClient(url, 1.0)._pool)
 
 
+def test_several_replicas_are_separated_by_blanks_and_each_is_checked() -> None:
+    primary, pair = {"STREAM_SERVER_REDIS": "redis://localhost"}, "redis://near  redis+cluster://a:1,b:2"
+    assert config.load({}, primary | {"STREAM_SERVER_REDIS_READ": pair}).redis_read == pair
+    with pytest.raises(InvalidSetting, match="must begin with one of"):
+        config.load({}, primary | {"STREAM_SERVER_REDIS_READ": "redis://near http://far"})
+    with pytest.raises(InvalidSetting, match="holds a password"):
+        config.load({"redis_read": f"redis://near redis://ann:{SECRET}@far"}, primary)
+
+
 @pytest.mark.parametrize("url", BAD)
 @pytest.mark.parametrize("setting", ["redis", "redis_read"])
 def test_invalid_urls_are_refused_with_the_setting_and_without_the_url(url: str, setting: str) -> None:

@@ -210,7 +210,7 @@ async def test_a_replica_without_data_is_left_although_it_hears_the_bus(
 ) -> None:
     """What it lacks is read from the primary meanwhile. Elsewhere a replica that gets no data hears nothing."""
     replica = cluster.replicas(cluster.owner())[0]
-    node = Feeding(cluster.url, replica_url=f"redis+cluster://127.0.0.1:{replica.port}")
+    node = Feeding(cluster.url, replica_urls=f"redis+cluster://127.0.0.1:{replica.port}")
     await node.open()
     router = node.store.log.replica_router
     await eventually(lambda: not router.is_avoiding_replica, what="the replica in use")
@@ -240,7 +240,7 @@ async def test_a_replica_of_a_cluster_is_read_by_its_own_url_and_by_that_of_the_
 ) -> None:
     replicas = cluster.replicas(cluster.owner())
     for url in (f"redis://127.0.0.1:{replicas[0].port}", f"redis+cluster://127.0.0.1:{replicas[0].port}", cluster.url):
-        store = await opened(replica_url=url)
+        store = await opened(replica_urls=url)
         uid = await People(store).user(f"u{len(url)}x{url.count(':')}")
         await People(store).status(uid)
         router, head = store.log.replica_router, await store.log.head()
@@ -281,7 +281,7 @@ async def test_the_user_of_servers_has_all_rights_that_a_cluster_needs(cluster: 
         node.run("ACL", "SETUSER", "srv", "reset", "on", ">secret", *redis_acl.RULES_BY_ROLE["server"])
         node.run("ACL", "LOG", "RESET")
     url = cluster.url.replace("//", "//srv:secret@")
-    async with open_store(url, replica_url=url) as store:
+    async with open_store(url, replica_urls=url) as store:
         ann, bob = [await People(store).user(login) for login in ("Ann", "Bob")]
         await store.follows.follow(bob, ann, new_key())
         await People(store).status(ann)

@@ -139,7 +139,7 @@ async def test_a_replica_of_another_primary_is_not_used(pair: Pair, redis_server
 
 async def test_the_store_writes_to_the_primary_and_reads_the_log_from_the_replica(pair: Pair) -> None:
     urls = pair.primary.url, pair.replica.url
-    store = Store(urls[0], timeout_seconds=PATIENCE, replica_url=urls[1])
+    store = Store(urls[0], timeout_seconds=PATIENCE, replica_urls=urls[1])
     await store.open()
     assert await store.log.replica_router.try_replica(0)
     ann = await People(store).user("Ann")
@@ -177,7 +177,7 @@ async def test_in_a_cluster_a_replica_that_does_not_answer_is_left(pair: Pair) -
 
 
 async def test_in_a_cluster_entries_that_the_replica_lacks_are_read_from_the_primary(pair: Pair) -> None:
-    store = Store(pair.primary.url, timeout_seconds=PATIENCE, replica_url=pair.replica.url)
+    store = Store(pair.primary.url, timeout_seconds=PATIENCE, replica_urls=pair.replica.url)
     await store.open()
     author, router = await People(store).user("Ann"), store.log.replica_router
     assert await router.try_replica(0)
