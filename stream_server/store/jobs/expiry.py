@@ -117,9 +117,9 @@ class StatusExpiry:
 
         ``kept`` are members of the lease to store in Redis, such as ``cursor``, for the process that has it next.
         """
-        fields = [word for name, value in kept.items() for word in (name, value)]
-        reply = await self._scripts.call("expiry_lease", keys.META, process, round(seconds * 1000), *fields)
-        return ExpiryLease(reply[0].decode(), int(reply[1]), int(reply[2])) if reply else None
+        fields, ttl_ms = [word for pair in kept.items() for word in pair], round(seconds * 1000)
+        reply = await self._scripts.call("expiry_lease", keys.META, process=process, ttl_ms=ttl_ms, rest=fields)
+        return ExpiryLease(reply["cursor"].decode(), int(reply["now_ms"]), int(reply["done"])) if reply else None
 
     async def find_range(self, now_ms: int, max_days: float) -> ExpiryRange:
         """Return which statuses are older than ``max_days`` days, without those whose entry is still on the log."""
@@ -170,7 +170,9 @@ class StatusExpiry:
         while len(words) < len(old):
             rows = [(s.id, s.likes, s.comments, s.newest_comment) for s in old[len(words) :]]
             flat = [value for row in rows for value in row]
-            reply = await self._scripts.call("statuses_expire", keys.META, which.below, which.floor, *flat)
+            reply = await self._scripts.call(
+                "statuses_expire", keys.META, below=which.below, floor_id=which.floor, rest=flat
+            )
             for row, word in zip(rows, reply, strict=False):
                 words[row[0]] = word.decode()
         return words

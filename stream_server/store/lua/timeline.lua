@@ -126,12 +126,12 @@ end
 -- Lets those home timelines fall asleep whose users have not come for `idle_ms`. Asleep ones that still exist get another
 -- job that removes them. A user without a recorded visit counts as here now, so nobody falls asleep too early. For
 -- `learn_ms` after the first call nobody falls asleep, because all servers must first learn that they must look
--- (store/timelines/home_visits.py). ARGV has from 5 on users who have a home timeline. Reply: how many fell asleep.
-function run.homes_sleep(idle_ms, learn_ms)
+-- (store/timelines/home_visits.py). From REST on there are users who have a home timeline. Reply: how many fell asleep.
+function run.homes_sleep(idle_ms, learn_ms, ...)
   local now, fallen = now_ms(), 0
   redis.call('HSETNX', KEY.meta, 'asleep', to_text(now))
   local may_sleep = now - tonumber(redis.call('HGET', KEY.meta, 'asleep')) >= tonumber(learn_ms)
-  for at = 5, #ARGV do
+  for at = REST, #ARGV do
     local uid, job = ARGV[at], refill_job('home', ARGV[at])
     local since, visited = redis.call('ZSCORE', KEY.asleep, uid), redis.call('ZSCORE', KEY.visited, uid)
     local is_idle = since and tonumber(since) > 0

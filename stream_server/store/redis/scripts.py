@@ -16,7 +16,7 @@ from stream_server.config.settings import Config
 from stream_server.errors import InternalError, Unavailable
 from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
-from stream_server.store import keys
+from stream_server.store import keys, status_row
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
@@ -74,6 +74,17 @@ Those without such an argument may take them from any user.
 ScriptArgument = str | bytes | int
 
 
+class ScriptCall(NamedTuple):
+    """A call of a script: its name, its arguments under the names that its declaration in Lua has, and those behind.
+
+    ``rest`` is for scripts that are declared with ``...`` (:mod:`stream_server.store.redis.lua_library`).
+    """
+
+    script: str
+    named: Mapping[str, ScriptArgument]
+    rest: Sequence[ScriptArgument] = ()
+
+
 class SizeLimits(NamedTuple):
     """Settings of the Lua scripts: sizes of the log, a timeline, a pass of a job and followed users; and of consent.
 
@@ -126,13 +137,14 @@ class WriteReply(NamedTuple):
         is_repeat: Whether Redis had already made the write under the same idempotency key, so this call wrote nothing.
         value: The value that Redis keeps under the idempotency key. A repeated write returns it again. A value that
             begins with ``unchanged`` is not kept, because the write changed nothing.
-        first_time_extra: Further values, which Redis does not keep. They are empty for a repeated write.
+        first_time: Further values by name, which Redis does not keep: it is empty for a repeated write. The names are
+            those behind ``-->`` in the script's declaration. A script may leave out its last values.
         position: Position of the log entry that the write added, or None if it added none.
     """
 
     is_repeat: bool
     value: bytes
-    first_time_extra: list[Any]
+    first_time: Mapping[str, Any]
     position: Position | None
 
     @property
@@ -178,29 +190,28 @@ class Scripts:
         """Load all Lua scripts into Redis. Raises `Unavailable` if Redis does not answer in time."""
         await self._load({script.sha1 for script in self._scripts.values()})
 
-    async def write(self, script_name: str, idempotency_key: IdempotencyKey, *arguments: ScriptArgument) -> WriteReply:
+    async def write(
+        self, script: str, idempotency_key: IdempotencyKey, /, *,
+        rest: Sequence[ScriptArgument] = (), **named: ScriptArgument,
+    ) -> WriteReply:  # fmt: skip
+        """Make the call of `ScriptCall` with these fields, as :meth:`write_call` does."""
+        return await self.write_call(ScriptCall(script, named, rest), idempotency_key)
+
+    async def write_call(self, call: ScriptCall, idempotency_key: IdempotencyKey) -> WriteReply:
         """Run a script that writes. If the script or Redis refuses the write, raises the API error for it.
 
         Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if the write may have been made.
         """
-        (reply,) = await self.write_each([(script_name, idempotency_key, arguments)])
+        (reply,) = await self.write_each([(call, idempotency_key)])
         if isinstance(reply, ResponseError):
             raise write_error_to_api_error(reply) from reply
         return reply
 
-    async def write_each(
-        self, writes: Sequence[tuple[str, IdempotencyKey, tuple[ScriptArgument, ...]]]
-    ) -> list[WriteReply | ResponseError]:
+    async def write_each(self, writes: Sequence[tuple[ScriptCall, IdempotencyKey]]) -> list[WriteReply | ResponseError]:
         """Run several atomic writes in one round trip. Return each write's reply, or the error that refused it."""
         if not writes:
             return []
-        commands: list[Command] = [
-            (
-                "EVALSHA", self._scripts[name].sha1, 1 + len(CORE_KEYS), _REQUEST_KEY + key.value, *CORE_KEYS,
-                key.fingerprint, key.ttl_ms, *arguments,
-            )
-            for name, key, arguments in writes
-        ]  # fmt: skip
+        commands = [self._command(call, _REQUEST_KEY + key.value, key.fingerprint, key.ttl_ms) for call, key in writes]
         try:
             raw_replies, replica_count = await self._run_twice(commands)
         except asyncio.CancelledError:  # Redis makes the writes, and nobody reads how many bytes they append
@@ -209,23 +220,31 @@ class Scripts:
                 budget.appended_bytes += timeout_budget.bound_appended(max_chars, len(writes))
             raise
         finally:
-            for script_name, _, arguments in writes:
-                if script_name in RIGHTS_SCRIPTS:
-                    names = self._scripts[script_name].parameters
-                    self.on_rights_change(str(arguments[names.index("uid")]) if "uid" in names else None)
-        replies = [raw if isinstance(raw, ResponseError) else self._read_reply(raw) for raw in raw_replies]
+            for call, _ in writes:
+                if call.script in RIGHTS_SCRIPTS:
+                    self.on_rights_change(str(call.named["uid"]) if "uid" in call.named else None)
+        replies = [
+            raw if isinstance(raw, ResponseError) else self._read_reply(call.script, raw)
+            for (call, _), raw in zip(writes, raw_replies, strict=True)
+        ]
         if self._min_write_replicas and any(isinstance(reply, WriteReply) for reply in replies):
             self._check_replicas(replica_count)
         return replies
 
-    async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
-        """Call a Lua script that needs no idempotency key; return its reply. ``key`` selects the Cluster shard."""
-        (reply,) = await self.call_each(script_name, key, [arguments])
+    async def call(
+        self, script: str, key: str, /, *, rest: Sequence[ScriptArgument] = (), **named: ScriptArgument
+    ) -> Any:
+        """Call a script that needs no idempotency key, with the arguments of a `ScriptCall`, and return its reply.
+
+        A reply of several values is a dictionary with the names of the script's declaration; an empty one is empty.
+        ``key`` is one of the core's keys.
+        """
+        (reply,) = await self.call_each(key, [ScriptCall(script, named, rest)])
         return reply
 
-    async def call_each(self, script_name: str, key: str, calls: Sequence[tuple[ScriptArgument, ...]]) -> list[Any]:
-        """Call a Lua script once per argument tuple in one round trip; return the replies. Raises the first error."""
-        commands = [self.call_command(script_name, key, arguments) for arguments in calls]
+    async def call_each(self, key: str, calls: Sequence[ScriptCall]) -> list[Any]:
+        """Do the same as :meth:`call` for several calls, in one round trip. Raises the first error."""
+        commands = [self.call_command(key, call) for call in calls]
         try:
             replies, _ = await self._run(commands, time.monotonic() + self._redis.remaining_seconds)
         except NoReply as lost:
@@ -233,11 +252,27 @@ class Scripts:
         for reply in replies:
             if isinstance(reply, ResponseError):
                 raise to_api_error(reply) from reply
-        return replies
+        names = [self._scripts[call.script].declared.results for call in calls]
+        return [
+            dict(zip(each, reply, strict=False)) if each else reply for each, reply in zip(names, replies, strict=True)
+        ]
 
-    def call_command(self, script_name: str, key: str, arguments: tuple[ScriptArgument, ...]) -> Command:
+    def call_command(self, key: str, call: ScriptCall) -> Command:
         """Return the command of :meth:`call`, to send it with others. Redis may not know the script any more."""
-        return ("EVALSHA", self._scripts[script_name].sha1, 1 + len(CORE_KEYS), key, *CORE_KEYS, "-", 0, *arguments)
+        return self._command(call, key, "-", 0)
+
+    def _command(self, call: ScriptCall, key: str, fingerprint: str, keep_ms: int) -> Command:
+        """Return the command of a call: its arguments stand in the order of the script's declaration.
+
+        ``fingerprint`` and ``keep_ms`` are about the kept reply (``lua/reply.lua``). Raises TypeError or KeyError if
+        the names are not those of the declaration.
+        """
+        _, sha1, declared, order = self._scripts[call.script]
+        if len(call.named) != len(declared.parameters) or (call.rest and not declared.takes_rest):
+            raise TypeError(f"the arguments of {call.script} are {declared.parameters}, not {tuple(call.named)}")
+        return (
+            "EVALSHA", sha1, 1 + len(CORE_KEYS), key, *CORE_KEYS, fingerprint, keep_ms, *order(call.named), *call.rest
+        )  # fmt: skip
 
     async def _load(self, sha1s: set[str], max_seconds: float = math.inf) -> None:
         texts = [script.text for script in self._scripts.values() if script.sha1 in sha1s]
@@ -281,29 +316,28 @@ class Scripts:
         have all writes.
         """
         seconds_left = max(0.0, deadline - time.monotonic())
-        last: list[Command] = []
+        wait: list[Command] = []
         if min_write_replicas:  # WAIT would wait for 0 ms without limit
-            last = [("WAIT", min_write_replicas, max(1, int(seconds_left * 1000 * REPLICA_WAIT_SHARE)))]
-        replies = await self._redis.run_pipeline([*commands, *last], seconds_left)
+            wait = [("WAIT", min_write_replicas, max(1, int(seconds_left * 1000 * REPLICA_WAIT_SHARE)))]
+        replies = await self._redis.run_pipeline([*commands, *wait], seconds_left)
+        replica_count = replies.pop() if wait else 0
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:
             try:
                 await self._load({str(commands[i][1]) for i in unknown}, deadline - time.monotonic())
-                missed = [*(commands[i] for i in unknown), *last]
-                again = await self._redis.run_pipeline(missed, max(0.0, deadline - time.monotonic()))
+                missed = [commands[i] for i in unknown]
+                again = await self._redis.run_pipeline([*missed, *wait], max(0.0, deadline - time.monotonic()))
             except Unavailable as error:
                 if len(unknown) < len(commands):
                     raise NoReply from error  # Redis ran the other commands
                 raise
-            if last:
-                replies[-1] = again.pop()
+            replica_count = again.pop() if wait else 0
             for i, reply in zip(unknown, again, strict=True):
                 replies[i] = reply
-        replica_count = replies.pop() if last else 0
         return _Replies(replies, replica_count)
 
-    def _read_reply(self, reply: list[Any] | bytes) -> WriteReply:
-        """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``).
+    def _read_reply(self, script: str, reply: list[Any] | bytes) -> WriteReply:
+        """Return the reply of a script that writes: an array, or the text of an ingested line (``lua/ingest.lua``).
 
         Tell the feed and the present request of the write.
         """
@@ -319,7 +353,8 @@ class Scripts:
                 budget.appended_bytes += int(appended)
                 if budget.trace is not None and position is not None:
                     budget.trace.written = max(position, budget.trace.written or position)
-        return WriteReply(is_repeat, value, extra, position)
+        first_time = dict(zip(self._scripts[script].declared.results, extra, strict=False))
+        return WriteReply(is_repeat, value, first_time, position)
 
 
 def parse_reply_position(reply: bytes) -> Position | None:
@@ -355,6 +390,7 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
     names = {each.name: str(each.value) for each in (*visibility.VisibilityFact, *visibility.Visibility)}
     return (
         keys.lua_key_names()
+        | status_row.LUA_CONSTANTS
         | names
         | {
             "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",

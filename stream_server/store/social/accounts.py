@@ -18,11 +18,11 @@ class Accounts(Noun):
 
         Raises Forbidden ``wrong_password`` if the account has another password now.
         """
-        await self._scripts.write("account_delete", idempotency_key, uid, uid, password_hash)
+        await self._scripts.write("account_delete", idempotency_key, actor=uid, uid=uid, password=password_hash)
 
     async def delete(self, admin: str, uid: str, idempotency_key: IdempotencyKey) -> None:
         """Delete the account of another user. A repetition changes nothing.
 
         Raises NotFound for an unknown user, and BadRequest if administrators delete themselves.
         """
-        await self._scripts.write("account_delete", idempotency_key, admin, uid, _BY_ADMIN)
+        await self._scripts.write("account_delete", idempotency_key, actor=admin, uid=uid, password=_BY_ADMIN)
