@@ -22,7 +22,8 @@ from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica_router import ReplicaRouter
-from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.script_settings import USUAL_RULES, SiteRules, SizeLimits
+from stream_server.store.redis.scripts import Scripts
 from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 from stream_server.store.social.accounts import Accounts
 from stream_server.store.social.circles import Groups, Lists
@@ -68,6 +69,7 @@ class Store:
         replica_url: str = "",
         min_write_replicas: int = 0,
         size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
+        rules: SiteRules = USUAL_RULES,
         detect_language: LanguageDetector = detect_nothing,
         verify_feed: Callable[[], Awaitable[None]] = nothing_to_verify,
         bus_key: bytes = b"",
@@ -85,7 +87,7 @@ class Store:
         self._derived = route_derived(self._redis, url)
         self._replica_router = _route_replica(self._redis, replica_url)
         size_limits = _fit_to_servers(size_limits, has_one_server=self._derived is self._redis)
-        self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
+        self._scripts = Scripts(self._redis, size_limits, rules, min_write_replicas, bus_key)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)

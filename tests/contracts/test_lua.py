@@ -14,10 +14,11 @@ from stream_server.store import keys
 from stream_server.store.redis import scripts
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lua_library import LuaLibrary, make_scripts, read_library
+from stream_server.store.redis.script_settings import SizeLimits, load_scripts, lua_constants
 from tests.redis_process import RedisProcess
 
 FILES = read_library()
-LIBRARY = LuaLibrary(FILES.values(), scripts.lua_constants(scripts.SizeLimits(), ("", "")))
+LIBRARY = LuaLibrary(FILES.values(), lua_constants(SizeLimits()))
 
 
 def _code(text: str) -> str:
@@ -187,7 +188,7 @@ def test_arguments_are_given_by_the_names_of_the_declaration() -> None:
     assert made.declared == ("run", ("one", "two"), True, ("sum", "rest"))
     assert made.order({"two": 2, "one": 1}) == (1, 2)
     like = scripts.ScriptCall("like", {"uid": "1", "id": "2"})
-    called = scripts.Scripts(RedisClient("unix:///nowhere", 1.0), scripts.SizeLimits()).call_command
+    called = scripts.Scripts(RedisClient("unix:///nowhere", 1.0), SizeLimits()).call_command
     assert called(keys.META, like)[-2:] == ("1", "2")
     for wrong in ({"uid": "1"}, {"uid": "1", "status": "2"}, {"uid": "1", "id": "2", "more": "3"}):
         with pytest.raises((TypeError, KeyError)):
@@ -285,9 +286,9 @@ def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
 
 
 def test_every_script_has_its_limits() -> None:
-    sizes = scripts.SizeLimits(10, 20, 30)
-    made = scripts.load_scripts(sizes)
-    assert made == scripts.load_scripts(sizes)
+    sizes = SizeLimits(10, 20, 30)
+    made = load_scripts(sizes)
+    assert made == load_scripts(sizes)
     assert "'{core}:log', 'MAXLEN', '~', '10'," in made["status_post"].text
     assert "-(20 + 1)" in made["status_post"].text
     assert "0, 30 - 1, 'WITHSCORES'" in made["status_post"].text

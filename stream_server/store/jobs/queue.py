@@ -18,7 +18,8 @@ from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, ScriptCall, Scripts
+from stream_server.store.redis.script_settings import JOB_GRACE_MS, JOB_LEASE_MS
+from stream_server.store.redis.scripts import ScriptCall, Scripts
 
 FAILURES_BEFORE_PARKING = 10
 """Number of failed passes in a row after which a job is parked until an operator repairs it."""

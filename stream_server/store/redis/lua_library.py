@@ -56,12 +56,6 @@ _ENDINGS = {
 }
 """The last lines of a script by the first word of its call. ``{call}`` is ``{name}({arguments})``."""
 
-_COUNTER = "local appended, surplus = 0\n"
-"""The first line of a script: the bytes that it has appended to the log, and the surplus of the log's size (log.lua).
-
-All its functions share these variables.
-"""
-
 _FIRST_ARGUMENT = 3
 """The index in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
 
@@ -128,7 +122,9 @@ class LuaLibrary:
         """
         needed = dict[str, None]()
         self._collect(self._scripts[call], needed)
-        text = "".join([_COUNTER, *(self._functions[name].text for name in needed), self._scripts[call].text])
+        # All functions share the bytes that the script has appended to the log, and the surplus of its size (log.lua).
+        shared = "local appended, surplus = 0\n"
+        text = "".join([shared, *(self._functions[name].text for name in needed), self._scripts[call].text])
         if self.calls[call].takes_rest != bool(re.search(r"\bREST\b", text)):
             raise ValueError(f"{call} must have both or neither: `...` in its declaration, and REST")
         return self._put_constants(text, str(_FIRST_ARGUMENT + len(self.calls[call].parameters)))

@@ -176,7 +176,7 @@ class Users(Noun):
         Unknown names are left out.
         """
         lowered = list(dict.fromkeys(login.lower() for login in logins))
-        hashes = ((keys.LOGINS, lowered), (self._scripts.size_limits.foreign_users_key, foreign_ids))
+        hashes = ((keys.LOGINS, lowered), (self._scripts.rules.foreign_users_key, foreign_ids))
         asked = [("HMGET", key, *names) for key, names in hashes if names]
         replies = iter(await self._redis.execute(*asked))
         by_login = zip(lowered, next(replies) if lowered else (), strict=True)

@@ -9,7 +9,8 @@ from typing import NamedTuple, Self
 
 from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, member_score_pairs
 from stream_server.store.jobs.runner import JobRunner
-from stream_server.store.redis.scripts import JOB_GRACE_MS, SizeLimits, WriteReply
+from stream_server.store.redis.script_settings import JOB_GRACE_MS, SizeLimits
+from stream_server.store.redis.scripts import WriteReply
 
 logger = logging.getLogger(__name__)
 

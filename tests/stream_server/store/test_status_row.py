@@ -9,7 +9,7 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.reads.statuses import expand, parse_row
 from stream_server.store.redis.lua_library import LuaLibrary, read_library
-from stream_server.store.redis.scripts import SizeLimits, lua_constants
+from stream_server.store.redis.script_settings import SizeLimits, lua_constants
 from stream_server.store.status_row import Mark
 
 DESCRIPTION = read_library()["status.lua"].partition("\nlocal ")[0]
@@ -52,7 +52,7 @@ def test_both_readers_make_the_same_json_of_a_row_and_lua_writes_the_row(
 ) -> None:
     fields = {"row": text, "uid": "2", "likes": "1", "comments": "2", "reposts": "3"}
     raw.hset(keys.key_for("status", "7"), mapping=fields)
-    library = LuaLibrary([*read_library().values(), READ_AND_WRITE], lua_constants(SizeLimits(), ("", "")))
+    library = LuaLibrary([*read_library().values(), READ_AND_WRITE], lua_constants(SizeLimits()))
     by_lua, written = raw.eval(library.script("asked"), 1, keys.META, "-", 0, "7")
     row = parse_row(b"7", [text, b"2", b"1", b"2", b"3"])
     assert row is not None

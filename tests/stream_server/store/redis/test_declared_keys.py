@@ -8,7 +8,8 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import ScriptCall, Scripts, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
+from stream_server.store.redis.scripts import ScriptCall, Scripts
 from tests.contracts.test_lua import FILES
 from tests.stream_server.store.people import new_key
 

@@ -14,7 +14,8 @@ from stream_server.store.redis.cluster_topology import ClusterTopology
 from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
-from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
+from stream_server.store.redis.scripts import Scripts
 from tests.stream_server.store.people import new_key
 from tests.waiting import PATIENCE
 

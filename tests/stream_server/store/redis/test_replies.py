@@ -13,7 +13,8 @@ from stream_server.store.redis import scripts as scripts_module
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import MAX_UNANSWERED_COMMANDS, NoReply
-from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, ScriptCall, Scripts, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, ScriptCall, Scripts
 from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, Reply, ScriptedRedis
 from tests.waiting import PATIENCE, eventually
@@ -52,7 +53,7 @@ async def _write(
 ) -> ApiError:
     """Do one write, or two in one round trip. Returns the error."""
     link = RedisClient(redis.url, seconds)
-    scripts = Scripts(link, SizeLimits(), replicas)
+    scripts = Scripts(link, SizeLimits(), min_write_replicas=replicas)
     try:
         like = (ScriptCall("like", {"uid": "1", "id": "2"}), new_key())
         with pytest.raises(ApiError) as failure:
@@ -218,7 +219,7 @@ async def test_a_refused_write_does_not_need_replicas() -> None:
     async with ScriptedRedis(EVALSHA=[refusal], WAIT=[b":0\r\n"]) as redis:
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(ApiError) as failure:
-            await Scripts(link, SizeLimits(), 1).write("like", new_key(), uid="1", id="2")
+            await Scripts(link, SizeLimits(), min_write_replicas=1).write("like", new_key(), uid="1", id="2")
         assert failure.value.error_code == "not_found"
         assert redis.count("WAIT") == 1
         await link.close()

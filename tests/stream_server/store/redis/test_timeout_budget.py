@@ -8,7 +8,8 @@ import pytest
 
 from stream_server.errors import Conflict, OutcomeUnknown, Unavailable
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts
 from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.budgets import budget
 from tests.stream_server.store.redis.jumping_clock import JumpingClock

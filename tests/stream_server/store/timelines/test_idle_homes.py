@@ -12,7 +12,7 @@ from stream_server.store import keys
 from stream_server.store.jobs.queue import ClaimedJob
 from stream_server.store.jobs.upkeep import IdleHomesLoop
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from stream_server.store.timelines.home_visits import REMEMBERED_SECONDS, SLACK_SECONDS
