@@ -16,6 +16,7 @@ from typing import Protocol, cast
 from stream_server.runtime.listening import TcpKeepalive
 from stream_server.web.http.chunks import BadChunks
 from stream_server.web.http.connection_states import (
+    ANSWERED,
     BODY,
     CLOSED,
     CLOSING,
@@ -23,6 +24,7 @@ from stream_server.web.http.connection_states import (
     ROWS,
     RUNNING,
     SENDING,
+    SENT,
     TAKES_BODY,
     Event,
     Eviction,
@@ -242,7 +244,7 @@ class Connection(asyncio.Protocol):
                 if cycle.request_bytes <= free or self._note_held():
                     self._door.begin(self, head)
             elif state == SENDING and self._write_deadline is None:
-                cycle.move(Event.SENT)
+                cycle.move(SENT)
             elif state not in TAKES_BODY or cycle.is_body_paused or not self._pass_part():
                 break
         state = cycle.state
@@ -267,8 +269,7 @@ class Connection(asyncio.Protocol):
     def _pass_part(self) -> bool:
         """Pass on a part of the body. Return whether anything can follow at once."""
         assert self._handler is not None
-        cycle = self.cycle
-        before = len(cycle.held)
+        cycle, before = self.cycle, len(self.cycle.held)
         try:
             part = cycle.take_part()
         except BadChunks:
@@ -300,7 +301,7 @@ class Connection(asyncio.Protocol):
     def end_request(self, *, goes_on: bool) -> None:
         """Note that the answer was written. Read the next request, or close the connection unless it ``goes_on``."""
         if goes_on:
-            self.cycle.move(Event.ANSWERED)
+            self.cycle.move(ANSWERED)
             self.task = None
             if self._write_deadline is not None:
                 self._door.unsent_bytes.note(self, self.unsent_bytes)
@@ -370,10 +371,9 @@ class Connection(asyncio.Protocol):
         if self._loop.time() < self._deadline:
             if self._deadline != math.inf:
                 self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+        elif ROWS[state].holds_request and (self._write_deadline is not None or self.cycle.is_body_paused):
+            self._set_deadline()  # the client takes a long answer, or the handler is the one who takes nothing
         elif ROWS[state].holds_request:
-            if self._write_deadline is not None or self.cycle.is_body_paused:
-                self._set_deadline()  # the client takes a long answer, or the handler is the one who takes nothing
-                return
             if state == RUNNING:
                 logger.error("a request was not answered in %g s", self._timeouts.request_seconds)
             self.abort(Event.DEADLINE)

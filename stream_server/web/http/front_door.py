@@ -16,7 +16,7 @@ from stream_server.runtime.listening import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
-from stream_server.web.http.connection_states import Event
+from stream_server.web.http.connection_states import START, Event
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
@@ -144,23 +144,31 @@ class FrontDoor:
             connection.cycle.is_stream = True
             self._start_queue.run_in_turn(partial(self._try_at_once, connection))
             return
-        connection.cycle.move(Event.START)
         request = self._requests.read(connection, head)
         if request is None:
-            connection.pass_on(head)
+            self._pass_on(connection, head)
         else:
+            connection.cycle.move(START)
             connection.task = self._loop.create_task(self._answer(request))
+
+    def _pass_on(self, connection: Connection, head: bytes) -> None:
+        """Start an unusual request in aiohttp, or refuse it: aiohttp takes other versions, and asks for a proxy."""
+        if (refusal := connection.cycle.line_refusal()) is not None:
+            connection.refuse(refusal)
+            return
+        connection.cycle.move(START)
+        connection.pass_on(head)
 
     def _try_at_once(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
         head = connection.cycle.request_head
         if not head:
             return  # the client has left, or was refused
-        connection.cycle.move(Event.START)
         request = self._streams.read(connection, head)
         if request is None:
-            connection.pass_on(head)
+            self._pass_on(connection, head)
             return
+        connection.cycle.move(START)
         request[OPENING] = opening = Opening()
         answering = self._answer(request)
         try:
@@ -185,9 +193,8 @@ class FrontDoor:
 
     def _read_again_and_ask(self, connection: Connection, slot: Slot) -> bool:
         """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``slot`` is free."""
-        request = self._streams.read(
-            connection, connection.cycle.request_head
-        )  # empty if the client has left, or was refused
+        head = connection.cycle.request_head  # empty if the client has left, or was refused
+        request = self._streams.read(connection, head)
         if request is None:
             return False
         request[OPENING] = Opening()
@@ -199,7 +206,7 @@ class FrontDoor:
         if not connection.cycle.request_head:
             answering.close()
             return False
-        connection.cycle.move(Event.START)
+        connection.cycle.move(START)
         opening = request[OPENING]
         opening.slot, opening.state = slot, OpeningState.MUST_ASK
         connection.task = task = self._loop.create_task(answering)

@@ -7,6 +7,8 @@ events, and bytes cut anywhere. `connection_states` has the table of states.
 from stream_server.web.http.chunks import BadChunks, Body, DroppedBody
 from stream_server.web.http.connection_states import (
     BODY,
+    BODY_BEGINS,
+    BODY_WHOLE,
     CLOSING,
     HEAD,
     IDLE,
@@ -15,6 +17,7 @@ from stream_server.web.http.connection_states import (
     ROWS,
     RUNNING,
     TAKES_BODY,
+    WHOLE_HEAD,
     Event,
     ImpossibleEvent,
 )
@@ -37,7 +40,7 @@ BLANK_LINES = b"\r\n"
 HTTP2_BEGIN = b"PRI "  # RFC 9113 §3.4; aiohttp would wait for the rest of this preface
 
 VERSIONS = (b" HTTP/1.1\r\n", b" HTTP/1.0\r\n")
-"""The ends of a request line. aiohttp's parser would take HTTP/0.9 and HTTP/2.0, too."""
+"""The ends of a request line."""
 
 _FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Bytes with which a request may begin: those of its method."""
@@ -108,7 +111,7 @@ class RequestCycle:
     def take_request_head(self) -> bytes | Refusal | None:
         """Take a whole head from the held bytes, in HEAD or IDLE: it is QUEUED. None if there is none.
 
-        Return a refusal if the bytes are no HTTP of this server. After the end of the input, half a head is CLOSED.
+        Return a refusal if the bytes cannot become a head. After the end of the input, half a head is CLOSED.
         """
         held = self.held
         if held and held[0] in BLANK_LINES:
@@ -123,21 +126,16 @@ class RequestCycle:
             refusal = None
             if size > MAX_HEAD_BYTES:
                 refusal = HEAD_TOO_LARGE
-            elif held[0] not in _FIRST_BYTES or held.startswith(HTTP2_BEGIN):
+            elif held[0] not in _FIRST_BYTES:
                 refusal = NO_HTTP
-            elif is_whole:
-                if not held.startswith(VERSIONS, max(0, held.find(b"\r\n") - len(" HTTP/1.1"))):
-                    refusal = NO_HTTP
-                elif held.startswith(b"CONNECT "):
-                    refusal = NO_CONNECT
-            elif held.find(b"\n\n", unseen) >= 0:
-                refusal = NO_HTTP
+            elif not is_whole and (held.startswith(HTTP2_BEGIN) or held.find(b"\n\n", unseen) >= 0):
+                refusal = NO_HTTP  # the rest might never come
             if refusal is not None:
                 return refusal
             if is_whole:
                 head = bytes(held[:end])
                 del held[:end]
-                self.move(Event.WHOLE_HEAD)
+                self.move(WHOLE_HEAD)
                 self.request_head = head
                 self.is_stream = False
                 self.request_bytes = end * HEAD_WEIGHT
@@ -147,6 +145,16 @@ class RequestCycle:
         if self.has_ended:
             self.move(Event.END_OF_INPUT)
         return None
+
+    def line_refusal(self) -> Refusal | None:
+        """Return why the request line in QUEUED is none of this server, or None if it is one.
+
+        aiohttp's parser takes other versions, and asks for a proxy. The patterns of `usual_request` do not.
+        """
+        head = self.request_head
+        if not head.startswith(VERSIONS, max(0, head.find(b"\r\n") - len(" HTTP/1.1"))):
+            return NO_HTTP
+        return NO_CONNECT if head.startswith(b"CONNECT ") else None
 
     def queue(self, head: bytes) -> None:
         """Let a stream that has begun wait for its turn again."""
@@ -161,7 +169,7 @@ class RequestCycle:
 
     def begin_body(self, body: Body) -> None:
         """Note that ``body`` belongs to the running request."""
-        self.move(Event.BODY_BEGINS)
+        self.move(BODY_BEGINS)
         if self.state == BODY:
             self._body = body
 
@@ -188,7 +196,7 @@ class RequestCycle:
         self.request_bytes = min(self.request_bytes + len(part), self._most_bytes)
         if body.is_complete:
             self._body = None
-            self.move(Event.BODY_WHOLE)
+            self.move(BODY_WHOLE)
             if self.has_ended:
                 self.end_input()
         elif self.has_ended and not (part and self.held) and not isinstance(body, DroppedBody):

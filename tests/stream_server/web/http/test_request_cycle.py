@@ -129,6 +129,8 @@ class History:
             before = cycle.state, len(cycle.held), len(self.begun)
             if cycle.state <= State.IDLE:
                 head = cycle.take_request_head()
+                if isinstance(head, bytes):
+                    head = cycle.line_refusal() or head
                 if isinstance(head, Refusal):
                     self.refusal = head
                     assert len(self.begun) == len(self.requests), "a request was refused"
