@@ -35,7 +35,7 @@ class Cluster:
         self.failure: Exception | None = None
         self._answers: Iterator[Any] = iter(answers)
         monkeypatch.setattr(module, "SAME_OWNER_PAUSE_SECONDS", 0)
-        monkeypatch.setattr(RedisClient, "_send", self._send)
+        monkeypatch.setattr(RedisClient, "send", self._send)
         monkeypatch.setattr(ClusterTopology, "refresh", self._refresh)
 
     async def _send(self, _: object, commands: Sequence[Command], *__: object) -> list[Any]:
