@@ -7,7 +7,9 @@ from enum import Enum
 
 NO_PLACE_JSON = b'"location":null,"place":null'
 NO_ENTITIES_JSON = b'{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
-NO_LINKS_JSON = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
+NO_REFERENCES_JSON = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null'
+NO_ATTACHMENTS_JSON = b'"media":[],"meta":null'
+NO_LINKS_JSON = NO_REFERENCES_JSON + b"," + NO_ATTACHMENTS_JSON + b',"group":null'
 
 
 class Mark(Enum):
@@ -37,6 +39,8 @@ class Mark(Enum):
 LUA_CONSTANTS = {
     "NO_PLACE_JSON": f"'{NO_PLACE_JSON.decode()}'",
     "NO_ENTITIES_JSON": f"'{NO_ENTITIES_JSON.decode()}'",
+    "NO_REFERENCES_JSON": f"'{NO_REFERENCES_JSON.decode()}'",
+    "NO_ATTACHMENTS_JSON": f"'{NO_ATTACHMENTS_JSON.decode()}'",
     "NO_LINKS_JSON": f"'{NO_LINKS_JSON.decode()}'",
     **{mark.name: f"'\\{mark.byte[0]}'" for mark in Mark},
 }

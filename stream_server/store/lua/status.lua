@@ -3,7 +3,7 @@
 -- The hash of a status has one field `row` with all values that never change and that a page shows. A field for each of them
 -- would take about three times the memory. The row is the JSON of the status from the login to the conversation, in which one
 -- byte that JSON does not contain, a *mark*, stands for each text between two values. The names of the marks, and the texts
--- NO_PLACE_JSON, NO_ENTITIES_JSON and NO_LINKS_JSON, come from store/status_row.py.
+-- NO_…_JSON of the usual values, come from store/status_row.py.
 --
 -- Two samples, with a mark in angle brackets. Tests read them here. A usual status of the user ada, which is the first of its
 -- conversation:
@@ -163,7 +163,7 @@ local function links_json(answered, original, attachments, group)
   if not answered and not original and attachments == '' and group == '' then return '' end
   return '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
     .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
-    .. ',' .. (attachments == '' and '"media":[],"meta":null' or attachments) .. ',"group":' .. json_id_or_null(group)
+    .. ',' .. (attachments == '' and NO_ATTACHMENTS_JSON or attachments) .. ',"group":' .. json_id_or_null(group)
 end
 
 -- Appends the entry of a new status and stores the status; ms, seq and n are its position. `append` is the function that
@@ -187,7 +187,8 @@ local function write_status(append, actor, status, ms, seq, n)
   -- A status in a group enters no profile and no tag: the pages of a profile must not depend on who reads it.
   if group ~= '' then return position, json end
   redis.call('ZADD', KEY.profile .. uid, id, id)
-  redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+  redis.call('HINCRBY', KEY.user .. uid, 'posts', '1')
+  if tags == '' then return position, json end
   for tag in tags:gmatch('%S+') do
     redis.call('ZADD', KEY.tag .. tag, id, id)
   end
@@ -321,8 +322,8 @@ function claim.status_post(author, message, lang, place, attachments, tags, seco
   local actor, ms, seq, n, has_sleepers = require_active_user(author), next_position()
   local status = {id = make_id(ms, seq), uid = author, login = actor.login, message = message,
     posted = time_text(ms, second_ms, second), place = place, lang = lang, entities = entities,
-    links = links_json(nil, nil, attachments, ''), conversation = '', foreign_id = '', group = '', tags = tags, shown = '',
-    facts = ''}
+    links = attachments == '' and '' or NO_REFERENCES_JSON .. ',' .. attachments .. ',"group":null', conversation = '',
+    foreign_id = '', group = '', tags = tags, shown = '', facts = ''}
   local position, json = write_status(claim_entry, actor, status, ms, seq, n)
   return {appended, position, json, fan_out(true, status, ms, has_sleepers)}
 end

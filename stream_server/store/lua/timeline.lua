@@ -24,11 +24,12 @@ end
 -- * followers; with scores in turn if there are FANOUT_BATCH_SIZE readers or more, so that the next pass continues behind them
 -- * lists that contain the author, if all followers are in the first list and there is room; with scores likewise
 -- * of the author and these followers, those whose home timelines are asleep (only if next_position says that one may be)
+-- Indexes are text where they can be: Redis takes 0.3 µs to make text of a number.
 local function first_readers(author, has_sleepers)
-  local people = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1)
+  local people = redis.call('ZRANGE', KEY.followers .. author, '0', FANOUT_BATCH_SIZE - 1)
   local asleep = has_sleepers and find_sleepers(author, people) or {}
   local room = FANOUT_BATCH_SIZE - #people
-  local lists = room > 0 and redis.call('ZRANGE', KEY.listed .. author, 0, room - 1) or {}
+  local lists = room > 0 and redis.call('ZRANGE', KEY.listed .. author, '0', room - 1) or {}
   if #lists < room then return people, lists, asleep end
   people = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1, 'WITHSCORES')
   return people, room > 0 and redis.call('ZRANGE', KEY.listed .. author, 0, room - 1, 'WITHSCORES') or {}, asleep
