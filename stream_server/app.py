@@ -47,7 +47,7 @@ from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoo
 from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.replica import count_reads, count_usable
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SiteRules, SizeLimits
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
@@ -154,6 +154,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_urls=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits.of_settings(config),
+        rules=SiteRules.of_settings(config),
         detect_language=load_detector() if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip

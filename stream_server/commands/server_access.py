@@ -35,7 +35,7 @@ from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.refusals import describe_for_operator
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SiteRules, SizeLimits
 from stream_server.store.social.sessions import SignIn
 from stream_server.store.store import Store, UnusableRedis
 
@@ -173,7 +173,7 @@ async def open_store(settings: Config) -> AsyncIterator[Store]:
     bus_secret = signing_keys.derive_bus_secret(settings, kept)
     opened = Store(
         settings.redis, timeout_seconds=settings.redis_timeout_seconds, min_write_replicas=settings.write_replicas,
-        size_limits=SizeLimits.of_settings(settings),
+        size_limits=SizeLimits.of_settings(settings), rules=SiteRules.of_settings(settings),
         bus_key=signing_keys.to_bus_key(bus_secret) if bus_secret else b"",
     )  # fmt: skip
     try:

@@ -9,6 +9,7 @@ counters between them. Reads need no script: they are pipelines of plain command
 
 ``store``                  :class:`Store`: one object with all nouns and their connections
 ``keys``                   the table of all Redis keys
+``status_row``             the marks in the stored row of a status, for the scripts that write it and the reads
 ``idempotency``            the key under which a script keeps the reply of a write
 ``pagination``             pages of lists, selected by opaque cursors
 ``rate_counters``          the counters behind the rate limits

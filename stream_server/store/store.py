@@ -25,7 +25,8 @@ from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica import Replica
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replicated_client import ReplicatedClient
-from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.script_settings import USUAL_RULES, SiteRules, SizeLimits
+from stream_server.store.redis.scripts import Scripts
 from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 from stream_server.store.social.accounts import Accounts
 from stream_server.store.social.circles import Groups, Lists
@@ -72,6 +73,7 @@ class Store:
         replica_urls: str = "",
         min_write_replicas: int = 0,
         size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
+        rules: SiteRules = USUAL_RULES,
         detect_language: LanguageDetector = detect_nothing,
         verify_feed: Callable[[], Awaitable[None]] = nothing_to_verify,
         bus_key: bytes = b"",
@@ -90,7 +92,7 @@ class Store:
         self._replica_router = _route_log_reads(self._redis, self.replicas)
         if self._derived is not self._redis:  # a script changes data of one server only
             size_limits = size_limits._replace(step_timelines=0)
-        self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
+        self._scripts = Scripts(self._redis, size_limits, rules, min_write_replicas, bus_key)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)

@@ -12,11 +12,13 @@ import stream_server
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
-from stream_server.store.redis.lua_library import LuaLibrary, read_library
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lua_library import LuaLibrary, make_scripts, read_library
+from stream_server.store.redis.script_settings import SizeLimits, load_scripts, lua_constants
 from tests.redis_process import RedisProcess
 
 FILES = read_library()
-LIBRARY = LuaLibrary(FILES.values(), scripts.lua_constants(scripts.SizeLimits(), ("", "")))
+LIBRARY = LuaLibrary(FILES.values(), lua_constants(SizeLimits()))
 
 
 def _code(text: str) -> str:
@@ -119,12 +121,12 @@ def _first_change(code: str) -> int:
     return len(code) if found is None else found.start()
 
 
-WRITES = sorted(call for call, kind in LIBRARY.calls.items() if kind != "run")
+WRITES = sorted(call for call, declared in LIBRARY.calls.items() if declared.kind != "run")
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_keep_an_answer(name: str) -> None:
-    kind = LIBRARY.calls[name]
+    kind = LIBRARY.calls[name].kind
     assert any(keeper in FUNCTIONS[f"{kind}.{name}"] for keeper in KEEPERS[kind])
 
 
@@ -138,7 +140,7 @@ def test_functions_refuse_before_any_change(name: str) -> None:
 
 
 def test_a_write_looks_for_the_kept_answer_first() -> None:
-    for name, kind in LIBRARY.calls.items():
+    for name, (kind, *_) in LIBRARY.calls.items():
         last = LIBRARY.script(name).rstrip().splitlines()[-1]
         expected = {
             "write": "earlier_reply() or ",
@@ -150,7 +152,7 @@ def test_a_write_looks_for_the_kept_answer_first() -> None:
 
 
 def test_only_calls_that_may_run_twice_keep_no_answer() -> None:
-    unkept = {name: FUNCTIONS[f"run.{name}"] for name, kind in LIBRARY.calls.items() if kind == "run"}
+    unkept = {name: FUNCTIONS[f"run.{name}"] for name, (kind, *_) in LIBRARY.calls.items() if kind == "run"}
     assert {name for name, code in unkept.items() if _first_change(code) < len(code)} == UNKEPT
 
 
@@ -169,6 +171,32 @@ def test_no_script_misses_a_function(name: str) -> None:
             assert re.search(defined, before) or before.endswith("function "), called
 
 
+def test_a_call_reads_further_arguments_only_if_it_declares_that_they_may_follow() -> None:
+    read = "  return ARGV[REST]\n"
+    made = LuaLibrary([f"function run.x(one, two, ...)\n{read}end\n"], {}).script("x")
+    assert made.endswith("local function x(one, two)\n  return ARGV[5]\nend\nreturn x(ARGV[3], ARGV[4])\n")
+    for parameters, body in (("one", read), ("one, ...", "  return 1\n")):
+        with pytest.raises(ValueError, match="both or neither"):
+            LuaLibrary([f"function run.x({parameters})\n{body}end\n"], {}).script("x")
+    code = _code("\n".join(FILES.values()))
+    assert set(re.findall(r"ARGV\[(?:\d+|REST)", code)) == {"ARGV[1", "ARGV[2", "ARGV[REST"}, "an index of its own"
+
+
+def test_arguments_are_given_by_the_names_of_the_declaration() -> None:
+    text = "function run.x(one, two, ...) --> sum, rest\n  return {one, ARGV[REST]}\nend\n"
+    made = make_scripts(LuaLibrary([text], {}))["x"]
+    assert made.declared == ("run", ("one", "two"), True, ("sum", "rest"))
+    assert made.order({"two": 2, "one": 1}) == (1, 2)
+    like = scripts.ScriptCall("like", {"uid": "1", "id": "2"})
+    called = scripts.Scripts(RedisClient("unix:///nowhere", 1.0), SizeLimits()).call_command
+    assert called(keys.META, like)[-2:] == ("1", "2")
+    for wrong in ({"uid": "1"}, {"uid": "1", "status": "2"}, {"uid": "1", "id": "2", "more": "3"}):
+        with pytest.raises((TypeError, KeyError)):
+            called(keys.META, like._replace(named=wrong))
+    with pytest.raises(TypeError):
+        called(keys.META, like._replace(rest=("3",)))
+
+
 def test_every_function_is_used() -> None:
     text = _code("\n".join(FILES.values()))
     idle = {name for name in FUNCTIONS if "." not in name and len(re.findall(rf"\b{name}\b", text)) < 2}
@@ -179,7 +207,7 @@ def test_every_call_is_made() -> None:
     """The calls of ingested lines are named by what the line does."""
     folder = Path(stream_server.__file__).parent / "store"
     text = "\n".join(file.read_text("utf-8") for file in folder.rglob("*.py"))
-    lines = {name for name, kind in LIBRARY.calls.items() if kind == "line"}
+    lines = {name for name, (kind, *_) in LIBRARY.calls.items() if kind == "line"}
     assert {name for name in LIBRARY.calls.keys() - lines if f'"{name}"' not in text} == set()
 
 
@@ -258,9 +286,9 @@ def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
 
 
 def test_every_script_has_its_limits() -> None:
-    sizes = scripts.SizeLimits(10, 20, 30)
-    made = scripts.load_scripts(sizes)
-    assert made == scripts.load_scripts(sizes)
+    sizes = SizeLimits(10, 20, 30)
+    made = load_scripts(sizes)
+    assert made == load_scripts(sizes)
     assert "'{core}:log', 'MAXLEN', '~', '10'," in made["status_post"].text
     assert "-(20 + 1)" in made["status_post"].text
     assert "0, 30 - 1, 'WITHSCORES'" in made["status_post"].text

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from stream_server.store.redis.scripts import SizeLimits, load_scripts
+from stream_server.store.redis.script_settings import SizeLimits, load_scripts
 from tests.end_to_end.server import ROOT
 
 CHANGED = "local function to_text(number)\n"

@@ -43,13 +43,13 @@ class Lease:
         now_ms: Redis' time at that moment, in milliseconds since 1970.
     """
 
-    def __init__(self, scripts: Scripts, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """``clock`` returns seconds that never go back."""
+    def __init__(self, scripts: Scripts, name: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """``monotonic`` returns seconds that never go back."""
         self.kept: Mapping[str, str] = {}
         self.now_ms = 0
         self._scripts = scripts
         self._name = name
-        self._clock = clock
+        self._monotonic = monotonic
         self._holder = secrets.token_hex(8)
         self._ends: float | None = None
 
@@ -58,7 +58,7 @@ class Lease:
         """The state of the lease. It turns from HELD to LOST by itself when the time is over."""
         if self._ends is None:
             return LeaseState.FREE
-        return LeaseState.HELD if self._clock() < self._ends else LeaseState.LOST
+        return LeaseState.HELD if self._monotonic() < self._ends else LeaseState.LOST
 
     async def hold(self, seconds: float, **kept: str | int) -> bool:
         """Take or prolong the lease for ``seconds`` from now. Return False if another has it.
@@ -66,7 +66,7 @@ class Lease:
         ``kept`` are values to store beside the lease, for who has it next. Raises `Unavailable` if Redis does not
         answer; then the state is as before.
         """
-        asked_at = self._clock()  # Redis counts from a later moment, so the process never believes too long
+        asked_at = self._monotonic()  # Redis counts from a later moment, so the process never believes too long
         if await self._ask(seconds, self._holder, kept):
             self._ends = asked_at + seconds
             return True
@@ -85,9 +85,10 @@ class Lease:
 
     async def _ask(self, seconds: float, next_holder: str, kept: Mapping[str, str | int]) -> bool:
         fields = [word for pair in kept.items() for word in pair]
-        milliseconds = max(1, round(seconds * 1000))
-        arguments = (self._name, self._holder, next_holder, milliseconds, *fields)
-        reply: list[bytes] = await self._scripts.call("lease_hold", keys.META, *arguments)
+        reply: list[bytes] = await self._scripts.call(
+            "lease_hold", keys.META, name=self._name, holder=self._holder, next_holder=next_holder,
+            ttl_ms=max(1, round(seconds * 1000)), rest=fields,
+        )  # fmt: skip
         if not reply:
             return False
         now, *words = (word.decode() for word in reply)

@@ -18,7 +18,8 @@ from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, Scripts
+from stream_server.store.redis.script_settings import JOB_GRACE_MS, JOB_LEASE_MS
+from stream_server.store.redis.scripts import ScriptCall, Scripts
 
 FAILURES_BEFORE_PARKING = 10
 """Number of failed passes in a row after which a job is parked until an operator repairs it."""
@@ -144,37 +145,44 @@ class JobQueue:
         now = _to_ms(clock)
         if not (first and int(first[1]) <= now) and not (oldest and int(oldest[1]) <= _highest_due_id(now)):
             return []
-        flat = await self._scripts.call("job_claim", keys.META, limit)
+        flat = await self._scripts.call("job_claim", keys.META, most=limit)
         return [ClaimedJob(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
 
     async def begin_pass(self, job: ClaimedJob) -> JobPass | None:
         """Begin the next pass (one bounded step) of a claimed job. Return None if another worker holds the job now."""
-        found = await self._scripts.call("job_begin_pass", keys.META, *job)
+        found = await self._scripts.call("job_begin_pass", keys.META, id=job.id, fence=job.fence)
         if not found:
             return None
-        mode, phase, timeline_kind, subject, author, score = (word.decode() for word in found[:6])
-        people, lists = member_score_pairs(found[6]), member_score_pairs(found[8])
-        is_repeat = found[9] == b"done"
-        newest, asleep = found[7], found[10]
-        return JobPass(mode, phase, timeline_kind, subject, author, score, people, newest, lists, is_repeat, asleep)
+        return JobPass(
+            mode=found["mode"].decode(),
+            phase=found["phase"].decode(),
+            timeline_kind=found["timelines"].decode(),
+            subject=found["subject"].decode(),
+            author=found["author"].decode(),
+            after_score=found["score"].decode(),
+            people=member_score_pairs(found["people"]),
+            newest_status_ids=found["newest"],
+            lists=member_score_pairs(found["lists"]),
+            is_repeat=found["again"] == b"done",
+            asleep=found["asleep"],
+        )
 
     async def advance(self, *results: PassResult) -> list[PassOutcome]:
         """Record the results of finished job passes in one round trip. Return their outcomes in the same order."""
         if any(result.job.fence == NO_HASH for result in results):
             return [read_outcome(each) for each in await self._redis.execute(*map(self.advance_command, results))]
-        arguments = [_advance_arguments(result) for result in results]
-        words = await self._scripts.call_each("job_advance", keys.META, arguments)
+        words = await self._scripts.call_each(keys.META, [_advance_call(result) for result in results])
         return [read_outcome(word) for word in words]
 
     def advance_command(self, result: PassResult) -> Command:
         """Return the command of :meth:`advance` for one result. :func:`read_outcome` reads its reply."""
         if result.job.fence == NO_HASH:
             return finish_command(result.job)
-        return self._scripts.call_command("job_advance", keys.META, _advance_arguments(result))
+        return self._scripts.call_command(keys.META, _advance_call(result))
 
     async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
         """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
-        word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
+        word: bytes = await self._scripts.call("job_delete_dependents", keys.META, id=job.id, fence=job.fence)
         return PassOutcome(word.decode())
 
     async def erase_account(
@@ -186,18 +194,22 @@ class JobQueue:
         removed already. Those of ``short`` get a refill. Without any, it is another part: a page of posts, likes,
         follows or others.
         """
-        readers = (one + b"!" if one in short else one for one in (*people, *lists))
-        word: bytes = await self._scripts.call("job_erase", keys.META, *job, len(people), *readers)
+        readers = [one + b"!" if one in short else one for one in (*people, *lists)]
+        word: bytes = await self._scripts.call(
+            "job_erase", keys.META, id=job.id, fence=job.fence, count=len(people), rest=readers
+        )
         return PassOutcome(word.decode())
 
     async def sweep(self, job: ClaimedJob) -> tuple[PassOutcome, list[str]]:
         """Look at a page of all keys for what deleted accounts left. Return also the ids of those that end here."""
-        word, *ended = await self._scripts.call("job_sweep", keys.META, *job)
+        word, *ended = await self._scripts.call("job_sweep", keys.META, id=job.id, fence=job.fence)
         return PassOutcome(word.decode()), [uid.decode() for uid in ended]
 
     async def record_failure(self, job: ClaimedJob) -> bool:
         """Record a failed pass, and make the job due again later. After ten failures in a row, park it; return True."""
-        word: bytes = await self._scripts.call("job_fail", keys.META, *job, FAILURES_BEFORE_PARKING)
+        word: bytes = await self._scripts.call(
+            "job_fail", keys.META, id=job.id, fence=job.fence, most=FAILURES_BEFORE_PARKING
+        )
         return word == b"parked"
 
     async def find_former_readers(self, job_pass: JobPass) -> tuple[bytes, list[bytes], list[bytes]]:
@@ -293,7 +305,7 @@ class JobQueue:
 
     async def request_refill(self, timeline_kind: str, owner: str) -> None:
         """Add a job that rebuilds a timeline: it removes statuses that do not belong there, and adds missing ones."""
-        await self._scripts.call("timeline_refill", keys.META, timeline_kind, owner)
+        await self._scripts.call("timeline_refill", keys.META, timelines=timeline_kind, owner=owner)
 
     async def measure_depth(self) -> QueueDepth:
         """Return how many jobs are due, how many are not parked, and how many are parked."""
@@ -313,13 +325,13 @@ class JobQueue:
         """Put all parked jobs back into the queue, and return their number: a server that they need has come back."""
         count = 0
         while jobs := await self.list_parked(100):
-            await self._scripts.call_each("job_unpark", keys.META, [(job,) for job in jobs])
+            await self._scripts.call_each(keys.META, [ScriptCall("job_unpark", {"id": job}) for job in jobs])
             count += len(jobs)
         return count
 
     async def unpark(self, job: str) -> bool:
         """Put a parked job (failed ten times in a row) back into the queue. Return False if it was not parked."""
-        return bool(await self._scripts.call("job_unpark", keys.META, job))
+        return bool(await self._scripts.call("job_unpark", keys.META, id=job))
 
 
 _DUE_KEY, _PARKED_KEY = keys.key_for("due"), keys.key_for("parked")
@@ -343,12 +355,23 @@ def read_outcome(reply: bytes | int) -> PassOutcome:
     return PassOutcome(reply.decode())
 
 
-def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:
+def _advance_call(result: PassResult) -> ScriptCall:
     member, score = result.next_after or (b"", b"")
-    size = "" if result.timeline_size is None else result.timeline_size
-    is_last = int(result.next_after is None)
-    rest = (result.hold_ms, result.seen_version, size, int(result.must_repeat))
-    return (*result.job, result.phase, score, member, is_last, *rest)
+    return ScriptCall(
+        "job_advance",
+        {
+            "id": result.job.id,
+            "fence": result.job.fence,
+            "phase": result.phase,
+            "score": score,
+            "member": member,
+            "is_last": int(result.next_after is None),
+            "hold_ms": result.hold_ms,
+            "looked": result.seen_version,
+            "size": "" if result.timeline_size is None else result.timeline_size,
+            "is_partial": int(result.must_repeat),
+        },
+    )
 
 
 def _to_ms(clock: Sequence[bytes]) -> int:

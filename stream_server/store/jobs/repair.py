@@ -18,7 +18,7 @@ from stream_server.store.jobs.runner import FULL_TIMELINE_SHARE, TIMELINE_KEY_BY
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptCall, Scripts
 
 KEYS_PER_SCAN = 500
 """Approximate number of keys in one page of the scan."""
@@ -107,7 +107,7 @@ class Repair:
     async def _check_counters(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         if not ids:
             return []
-        wrong = await self._scripts.call("counters_check", keys.META, kind, int(fix), *ids)
+        wrong = await self._scripts.call("counters_check", keys.META, kind=kind, repair=int(fix), rest=ids)
         found = []
         for subject, field, value, expected in ([word.decode() for word in row] for row in wrong):
             message = f"{field} is {value or 'missing'}, should be {expected}"
@@ -154,7 +154,9 @@ class Repair:
             if kind == "jobs":
                 await self._core.execute(*(("ZADD", keys.key_for("due"), "NX", 0, each) for each in orphans))
             elif kind == "statuses":
-                await self._scripts.call_each("leftovers_delete", keys.META, [(each,) for each in orphans])
+                await self._scripts.call_each(
+                    keys.META, [ScriptCall("leftovers_delete", {"id": each}) for each in orphans]
+                )
             else:
                 key = keys.home_timeline if kind == "users" else keys.list_timeline
                 await self._derived.execute(*(("DEL", key(each)) for each in orphans))

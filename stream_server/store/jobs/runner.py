@@ -35,7 +35,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.refusals import to_api_error, unavailable_error
-from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
+from stream_server.store.redis.script_settings import JOB_GRACE_MS, JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
 
 FULL_TIMELINE_SHARE = 0.75
 """Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""

@@ -214,17 +214,18 @@ class EventLog:
 
     async def _look_up(self, ms: int, seq: int) -> tuple[bytes, LogLookup]:
         """Look up an id on the log. Also return Redis' INFO text, which shows whether Redis was restarted."""
-        ids = (f"{ms}-{seq}", Position(ms, seq, 0).status_number)
-        head, floor, found, before, ranges, info, lost = await self._scripts.call("log_look_up", keys.META, *ids)
+        since = Position(ms, seq, 0).status_number
+        log = await self._scripts.call("log_look_up", keys.META, place=f"{ms}-{seq}", since=since)
+        floor, found, before = log["floor"], log["found"], log["before"]
         self.page_sizer.record_rows(found)
         neighbour = before or ([] if found else floor)
         if neighbour:
             self.page_sizer.record_entry_bytes(neighbour[1])
-        starts = (protocol.parse_cursor(lost_range.partition(b" ")[0]) for lost_range in ranges)
+        starts = (protocol.parse_cursor(lost_range.partition(b" ")[0]) for lost_range in log["rollbacks"])
         survivor = min((start for start in starts if start[:2] < (ms, seq)), default=None)
         entry = _parse_row(found[0]) if found else None
-        ends = _parse_end(head) or LOG_START, _parse_end(floor)
-        return info, LogLookup(*ends, entry, _parse_end(before), survivor, has_lost_front=bool(lost))
+        ends, has_lost_front = (_parse_end(log["head"]) or LOG_START, _parse_end(floor)), bool(log["has_lost_front"])
+        return log["info"], LogLookup(*ends, entry, _parse_end(before), survivor, has_lost_front=has_lost_front)
 
     async def position_before_posts(self, post_count: int, up_to: Position) -> Position:
         """Return the position from which a client gets the newest ``post_count`` public posts up to ``up_to``.
@@ -352,9 +353,11 @@ class Rollbacks:
         Later entries get higher ids than ``lost``. Returns None, recording nothing, if ``lost`` is still on the log.
         Repeated calls record a rollback only once. Raises `Unavailable` while Redis accepts no writes.
         """
-        reply = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)
+        reply = await self._scripts.call(
+            "log_record_rollback", keys.META, from_ms=last_kept.ms, from_seq=last_kept.seq, from_n=last_kept.n,
+            lost_ms=lost.ms, lost_seq=lost.seq, lost_n=lost.n,
+        )  # fmt: skip
         if not reply:
             return None
-        start, *recorded = reply
-        recorded_at = parse_reply_position(recorded[0]) if recorded else None
-        return RecordedRollback(protocol.parse_cursor(start), recorded_at)
+        recorded_at = parse_reply_position(reply["position"]) if "position" in reply else None
+        return RecordedRollback(protocol.parse_cursor(reply["resume_after"]), recorded_at)

@@ -85,11 +85,12 @@ class Retention:
         max_ms = max(1, round(limits.max_seconds * 1000)) if limits.max_seconds else 0
         all_trimmed = max_entry_bytes = 0
         while True:
-            slice_limits = (max_ms, max_entry_bytes, TRIM_SLICE_ENTRIES)
-            trimmed, entries, age_ms, entry_bytes = await self._scripts.call("log_trim", keys.LOG, *slice_limits)
-            all_trimmed += trimmed
-            memory = stream_memory(entry_bytes, entries, state.allocator)
+            log = await self._scripts.call(
+                "log_trim", keys.LOG, max_age=max_ms, max_size=max_entry_bytes, most=TRIM_SLICE_ENTRIES
+            )
+            all_trimmed += log["removed"]
+            memory = stream_memory(log["bytes"], log["left"], state.allocator)
             is_larger = 0 < max_bytes < memory
-            if not trimmed and (not is_larger or max_entry_bytes):
-                return LogSize(entries, memory, max(0, age_ms) / 1000, all_trimmed)
-            max_entry_bytes = max(1, max_bytes * entry_bytes // memory) if is_larger else 0
+            if not log["removed"] and (not is_larger or max_entry_bytes):
+                return LogSize(log["left"], memory, max(0, log["age_ms"]) / 1000, all_trimmed)
+            max_entry_bytes = max(1, max_bytes * log["bytes"] // memory) if is_larger else 0

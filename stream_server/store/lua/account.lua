@@ -191,11 +191,11 @@ local function erase_posts(uid)
   return #ids > 0
 end
 
--- Removes a part of what a user who is gone left. ARGV has from 6 on followers, then lists with the user, from whose timelines
+-- Removes a part of what a user who is gone left. From REST on there are followers, then lists with the user, from whose timelines
 -- the user's statuses have been removed; `count` is the number of these followers. Those with a `!` get a refill. Without any,
 -- another part goes. The last pass hands the user over to the sweep. Reply: as of run.job_advance; 'again' while fan-outs of
 -- the user's posts run.
-function run.job_erase(id, fence, count)
+function run.job_erase(id, fence, count, ...)
   local job = find_held_job(id, fence)
   if not job then return 'stale' end
   local uid = job.owner
@@ -203,9 +203,9 @@ function run.job_erase(id, fence, count)
   local is_busy = tonumber(kept[1] or '0') > 0 and redis.call('EXISTS', KEY.followers .. uid, KEY.listed .. uid) > 0
   continue_job(job, '', '', '', is_busy and ERASE_WAIT_MS or JOB_LEASE_MS)
   if is_busy then return 'again' end
-  for at = 6, #ARGV do
+  for at = REST, #ARGV do
     local reader, is_short = ARGV[at]:match('^(%d+)(!?)$')
-    local timelines = at < 6 + tonumber(count) and 'home' or 'list'
+    local timelines = at < REST + tonumber(count) and 'home' or 'list'
     if timelines == 'home' then
       erase_follower(uid, reader, kept[2] or kept[3] == '1')
     else
@@ -217,7 +217,7 @@ function run.job_erase(id, fence, count)
       enqueue_job(refill_job(timelines, reader), 'refill', now_ms() - JOB_GRACE_MS, 'owner', reader)
     end
   end
-  if #ARGV > 5 or erase_part(uid) or erase_posts(uid) then return 'more' end
+  if #ARGV >= REST or erase_part(uid) or erase_posts(uid) then return 'more' end
   local strangers = redis.call('ZRANGE', KEY.strangers .. uid, 0, MAX_ERASED_TALKS - 1, 'WITHSCORES')
   for at = 1, #strangers, 2 do
     erase_talk(uid, strangers[at + 1])

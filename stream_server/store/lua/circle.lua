@@ -93,8 +93,8 @@ local function change_list_too(kind, list, user, position)
   return position == 'unchanged' and changed or position, fence or ''
 end
 
--- Creates a list; `private` is '1' or '0'. Reply: position; JSON of the list.
-function deed.list_create(uid, private, name_json, description_json)
+-- Creates a list; `private` is '1' or '0'. Reply: position.
+function deed.list_create(uid, private, name_json, description_json) --> json
   if redis.call('ZCARD', KEY.lists .. uid) >= MAX_LISTS then refuse('TOO_MANY lists') end
   local ms, seq, n = next_position()
   local list = {id = make_id(ms, seq), uid = uid, private = private, name_json = name_json,
@@ -119,7 +119,7 @@ end
 -- user. If nothing changes, there is no log entry.
 -- Reply: position or `unchanged`; JSON of the list, fence of the job of the list's timeline ('' for none), the
 -- member's newest statuses.
-function deed.list_change_member(owner, id, uid, kind)
+function deed.list_change_member(owner, id, uid, kind) --> json, fence, newest
   local list = require_owned_list(owner, id, 'id', kind == 'list_add' and uid)
   local allowed = kind == 'list_add' and can_contact or can_see_user
   local user = allowed(owner, uid) and find_user(uid) or refuse('NOT_FOUND user uid')
@@ -189,8 +189,8 @@ local function change_group_member(kind, group, user, ms, seq, n)
   return position
 end
 
--- Creates a group with its owner as first member. Reply: position; JSON of the group.
-function deed.group_create(uid, kind, name_json, description_json)
+-- Creates a group with its owner as first member. Reply: position.
+function deed.group_create(uid, kind, name_json, description_json) --> json
   if redis.call('ZCARD', KEY.groups .. uid) >= MAX_GROUPS then refuse('TOO_MANY groups') end
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
@@ -229,8 +229,8 @@ end
 -- Adds a member to a group. In a private group its owner does this, and users join other groups themselves. A user who
 -- does not follow the owner is only invited, and joins the group himself or herself. If the user is a member already, nothing
 -- changes, and there is no log entry.
--- Reply: position, `unchanged`, `invited` or `unchanged invited`; JSON of the group.
-function write.group_join(uid, id, other)
+-- Reply: position, `unchanged`, `invited` or `unchanged invited`.
+function write.group_join(uid, id, other) --> json
   local user = require_active_user(uid)
   local group, within = find_visible_group(uid, id)
   if not group and uid == other then group = find_inviting_group(uid, id) end
@@ -258,8 +258,8 @@ end
 
 -- Removes a member from a group. The owner may remove any other member, and a member may leave, but the owner cannot. If
 -- the user is not a member, only an invitation ends (`ended`), and there is no log entry.
--- Reply: position, `ended` or `unchanged`; JSON of the group.
-function deed.group_leave(uid, id, other)
+-- Reply: position, `ended` or `unchanged`.
+function deed.group_leave(uid, id, other) --> json
   local group = find_visible_group(uid, id) or find_inviting_group(uid, id) or refuse('NOT_FOUND group id')
   if uid ~= other and group.uid ~= uid then refuse('NOT_YOURS group id') end
   if other == group.uid then refuse('OWNER uid') end
@@ -273,13 +273,13 @@ function deed.group_leave(uid, id, other)
   return keep_reply(position, circle_json(group))
 end
 
--- Changes a list or a group of users; `noun` is 'list' or 'group'. If no value changes, there is no log entry. ARGV has
--- from 6 on names of hash fields and their new values. Reply: position or `unchanged`; JSON of the list or group.
-function deed.circle_update(uid, id, noun)
+-- Changes a list or a group of users; `noun` is 'list' or 'group'. If no value changes, there is no log entry. From
+-- REST on there are names of hash fields and their new values. Reply: position or `unchanged`.
+function deed.circle_update(uid, id, noun, ...) --> json
   local is_list, changed = noun == 'list', false
   local circle = (is_list and require_owned_list or require_owned_group)(uid, id, 'id')
   local key = (is_list and KEY.list or KEY.group) .. id
-  for at = 6, #ARGV, 2 do
+  for at = REST, #ARGV, 2 do
     changed = changed or redis.call('HGET', key, ARGV[at]) ~= ARGV[at + 1]
     circle[ARGV[at]] = ARGV[at + 1]
   end
@@ -287,6 +287,6 @@ function deed.circle_update(uid, id, noun)
   if not changed then return keep_reply('unchanged', json) end
   local audience = (is_list and 'users:' .. uid) or 'group:' .. id
   local position = append_entry(noun .. '_update', audience, '{"wire":{"' .. noun .. '":' .. json .. '}}', next_position())
-  redis.call('HSET', key, unpack(ARGV, 6))
+  redis.call('HSET', key, unpack(ARGV, REST))
   return keep_reply(position, json)
 end

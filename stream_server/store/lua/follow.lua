@@ -1,8 +1,8 @@
 -- Follows, follow requests, blocks and mutes.
 
 -- Changes a follow: `kind` is 'follow' or 'unfollow'. With `in_step`, the follower's home timeline may change in this
--- step. Returns the position, the fence of the timeline's job ('' for none), and the position of the last entry. The end of
--- a follow withdraws its notifications on both sides, so that a new follow sends them again.
+-- step. Returns the position and the fence of the timeline's job ('' for none). The end of a follow withdraws its notifications
+-- on both sides, so that a new follow sends them again.
 local function change_follow(kind, in_step, source, target, ms, seq, n)
   local starts = kind == 'follow'
   local by = starts and 1 or -1
@@ -23,10 +23,10 @@ local function change_follow(kind, in_step, source, target, ms, seq, n)
     withdraw_notification(target.id, 'follow', source.id, '')
     withdraw_notification(source.id, 'approve', target.id, '')
   end
-  if starts and in_step and merge_in_step(source.id, target.id) then return position, '', ms, seq, n end
+  if starts and in_step and merge_in_step(source.id, target.id) then return position, '' end
   local job = 'home-' .. source.id .. '-' .. target.id
   local fence = enqueue_job(job, starts and 'merge' or 'remove', ms, 'owner', source.id, 'author', target.id)
-  return position, fence, ms, seq, n
+  return position, fence
 end
 
 -- Whether the source follows, or has requested to follow, as many users as it may. There is a limit because the streams of
@@ -69,7 +69,7 @@ end
 -- `list_id` is a list of the source to which the target is also added ('' for none).
 -- Reply: position or `unchanged`, followed by ` requested` for a request; fence of the home timeline's job, fence of
 -- the list timeline's job ('' for none), the target's newest statuses.
-function write.follow(source_id, target_id, list_id)
+function write.follow(source_id, target_id, list_id) --> fence, list_fence, newest
   local source, target = require_pair(source_id, target_id)
   if redis.call('ZSCORE', KEY.blocks .. source_id, target_id) then refuse('BLOCKED id') end
   local list = list_id ~= '' and require_owned_list(source_id, list_id, 'list', target_id)
@@ -85,7 +85,7 @@ function write.follow(source_id, target_id, list_id)
     set_member(KEY.asked .. source_id, target_id, now)
     notify(source, {{who = target_id, kind = 'request', subject = '', about = ''}}, ms, seq, n)
   elseif not following and not asking then
-    position, fence, ms, seq, n = change_follow('follow', true, source, target, ms, seq, n)
+    position, fence = change_follow('follow', true, source, target, ms, seq, n)
     if requested then clear_follow_request(source, target) end
     notify(source, {{who = target_id, kind = 'follow', subject = '', about = ''}}, ms, seq, n)
   end
@@ -96,7 +96,7 @@ end
 
 -- Ends the source's follow of the target, or withdraws the follow request. Without either, nothing changes. `list_id` is a
 -- list of the source from which the target is also removed ('' for none). Reply: as of write.follow.
-function write.unfollow(source_id, target_id, list_id)
+function write.unfollow(source_id, target_id, list_id) --> fence, list_fence, newest
   local source, target = require_pair(source_id, target_id)
   local list = list_id ~= '' and require_owned_list(source_id, list_id, 'list')
   local position, fence, list_fence = 'unchanged', '', ''
@@ -113,11 +113,12 @@ end
 -- Approves or refuses a follow request of the target ('approve', 'refuse'). An approved requester follows the user, with a
 -- log entry of an ordinary follow. A refused one may request again.
 -- Reply: position; fence of the job of the requester's home timeline ('' for none), the user's newest statuses.
-function write.follow_request_answer(source_id, target_id, answer)
+function write.follow_request_answer(source_id, target_id, answer) --> fence, newest
   local source, target = require_pair(source_id, target_id)
   if not has_requested(target, source) then refuse('NOT_FOUND request id') end
   if answer == 'refuse' then return keep_reply(remove_follow_request(target, source, next_position()), '', {}) end
-  local position, fence, ms, seq, n = change_follow('follow', true, target, source, next_position())
+  local ms, seq, n = next_position()
+  local position, fence = change_follow('follow', true, target, source, ms, seq, n)
   clear_follow_request(target, source)
   notify(source, {{who = target_id, kind = 'approve', subject = '', about = ''}}, ms, seq, n)
   return keep_reply(position, fence, newest_statuses(source_id))
@@ -160,9 +161,9 @@ end
 -- Lets the source block the target. Follows, follow requests, and places in each other's groups end in both directions,
 -- each with a log entry before the block's entry. Invitations end after it: they have no entry, and a full Redis refuses
 -- an entry. So neither can write to the other by a name of a group. Lists keep their members, but neither user sees the
--- other's statuses there. Returns the position; the fence of the job that removes the target's statuses from the source's
--- home timeline ('' for none), the target's newest statuses; the same two values for the target's home timeline and the
--- source.
+-- other's statuses there. Returns a table: `position`; `fence` of the job that removes the target's statuses from the source's
+-- home timeline ('' for none), `newest` statuses of the target; `fence_back` and `newest_back`, the same for the target's home
+-- timeline and the source.
 local function block_user(source, target)
   local fence, fence_back = end_follow(source, target), end_follow(target, source)
   local of_target, of_source = end_memberships(source, target), end_memberships(target, source)
@@ -171,15 +172,16 @@ local function block_user(source, target)
   set_member(KEY.blockers .. target.id, source.id, now)
   for _, id in ipairs(of_target) do set_invitation(id, source.id) end
   for _, id in ipairs(of_source) do set_invitation(id, target.id) end
-  return position, fence, fence ~= '' and newest_statuses(target.id) or {}, fence_back,
-    fence_back ~= '' and newest_statuses(source.id) or {}
+  return {position = position, fence = fence, newest = fence ~= '' and newest_statuses(target.id) or {},
+    fence_back = fence_back, newest_back = fence_back ~= '' and newest_statuses(source.id) or {}}
 end
 
 -- Blocks a user. A repeated block changes nothing. Reply: position or `unchanged`, and what block_user returns.
-function write.block(source_id, target_id)
+function write.block(source_id, target_id) --> fence, newest, fence_back, newest_back
   local source, target = require_pair(source_id, target_id)
   if is_blocking(source, target) then return keep_reply('unchanged', '', {}, '', {}) end
-  return keep_reply(block_user(source, target))
+  local done = block_user(source, target)
+  return keep_reply(done.position, done.fence, done.newest, done.fence_back, done.newest_back)
 end
 
 -- Mutes a user, ends a mute, or ends a block: the source does this to the target. `kind` is 'mute', 'unmute' or 'unblock'.

@@ -66,39 +66,41 @@ end
 -- Posts a status of another site. Arguments: as of post_status, with foreign ids for the first three.
 -- Reply: position and id; the author's id, fence of the fan-out job, and what first_readers returns.
 function line.ingest_post(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms,
-    second_ms, second)
+    second_ms, second, ...) --> uid, fence, followers, lists, asleep
   local uid = require_own_id('user', author, 'author')
   local answered = in_reply_to == '' and '' or require_own_id('post', in_reply_to, 'in_reply_to')
   local original = origin == '' and '' or require_own_id('post', origin, 'origin')
-  local position, _, id, fence, people, lists, asleep = post_status(append_entry, false, uid, answered, original, group,
-    message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
-  return keep_ingested(position .. ' ' .. id, uid, fence, people or {}, lists or {}, asleep or {})
+  local status, fence, people, lists, asleep = post_status(append_entry, false, {author = uid, in_reply_to = answered,
+    origin = original, group = group, message = message, lang = lang, place = place, attachments = attachments, tags = tags,
+    foreign_id = foreign_id, foreign_ms = foreign_ms, second_ms = second_ms, second = second})
+  return keep_ingested(status.position .. ' ' .. status.id, uid, fence, people or {}, lists or {}, asleep or {})
 end
 
 -- Deletes a status of another site. Reply: position and id; the author's id, fence of the job that cleans up, and what
 -- first_readers returns.
-function line.ingest_delete(foreign_id)
+function line.ingest_delete(foreign_id) --> uid, fence, followers, lists, asleep
   local id = require_own_id('post', foreign_id, 'status')
   local row = find_status(id) or refuse('NOT_FOUND status status')
-  local position, fence, people, lists, asleep = remove_status(append_entry, false, row, next_position())
-  return keep_ingested(position .. ' ' .. id, row.uid, fence, people, lists, asleep)
+  local left = remove_status(append_entry, false, row, next_position())
+  return keep_ingested(left.position .. ' ' .. id, row.uid, left.fence, left.people, left.lists, left.asleep)
 end
 
 -- Follows a user, as another site says. The site has asked the target, so this makes no request. Reply: position and the
 -- target's id; the source's id, fence of the home timeline's job, the target's newest statuses.
-function line.ingest_follow(foreign_source, foreign_target)
+function line.ingest_follow(foreign_source, foreign_target) --> uid, fence, newest
   local source, target = require_pair(require_own_pair(foreign_source, foreign_target))
   if is_following(source, target) then return keep_unchanged(target.id) end
   if is_blocking(source, target) then refuse('BLOCKED target') end
   if not has_requested(source, target) and follows_too_many(source) then refuse('TOO_MANY following target') end
-  local position, fence, ms, seq, n = change_follow('follow', false, source, target, next_position())
+  local ms, seq, n = next_position()
+  local position, fence = change_follow('follow', false, source, target, ms, seq, n)
   clear_follow_request(source, target)
   notify(source, {{who = target.id, kind = 'follow', subject = '', about = ''}}, ms, seq, n)
   return keep_ingested(position .. ' ' .. target.id, source.id, fence, newest_statuses(target.id))
 end
 
 -- Ends a follow, or a follow request, as another site says. Reply: as of line.ingest_follow.
-function line.ingest_unfollow(foreign_source, foreign_target)
+function line.ingest_unfollow(foreign_source, foreign_target) --> uid, fence, newest
   local source, target = require_pair(require_own_pair(foreign_source, foreign_target))
   local following = is_following(source, target)
   if not following and not has_requested(source, target) then return keep_unchanged(target.id) end
@@ -114,12 +116,13 @@ end
 
 -- Blocks a user, as another site says. Two users may block each other there, and suspended users block and are blocked.
 -- Reply: position and the target's id; the source's id and what block_user returns.
-function line.ingest_block(foreign_source, foreign_target)
+function line.ingest_block(foreign_source, foreign_target) --> uid, fence, newest, fence_back, newest_back
   local source_id, target_id = require_own_pair(foreign_source, foreign_target)
   local source, target = find_user(source_id), find_user(target_id)
   if is_blocking(source, target) then return keep_unchanged(target_id) end
-  local position, fence, statuses, fence_back, statuses_back = block_user(source, target)
-  return keep_ingested(position .. ' ' .. target_id, source_id, fence, statuses, fence_back, statuses_back)
+  local done = block_user(source, target)
+  return keep_ingested(done.position .. ' ' .. target_id, source_id, done.fence, done.newest, done.fence_back,
+    done.newest_back)
 end
 
 -- Ends a block, mutes a user or ends a mute ('unblock', 'mute', 'unmute'), as another site says. Reply: position and the
@@ -153,11 +156,11 @@ function line.ingest_delete_user(foreign_id, admin)
   return keep_ingested(position .. ' ' .. uid)
 end
 
--- Creates a user of another site, or changes one. `login` is '' for one made of the own id; nobody's login changes. ARGV has
--- from 5 on what fill_card says. The name of a new user is the login or the foreign id, unless ARGV has one.
+-- Creates a user of another site, or changes one. `login` is '' for one made of the own id; nobody's login changes. From
+-- REST on there is what fill_card says. The name of a new user is the login or the foreign id, unless ARGV has one.
 -- Reply: position (that of before, or of the log's head, if there is no entry), `created`, `updated` or `unchanged`, login,
 -- own id.
-function line.ingest_user(foreign_id, login)
+function line.ingest_user(foreign_id, login, ...)
   local rest, known, ingested = ',"foreign_id":"' .. foreign_id .. '"', own_id('user', foreign_id), kept_line()
 
   local function keep(position, outcome, who)
@@ -167,7 +170,7 @@ function line.ingest_user(foreign_id, login)
 
   if known then
     local who = find_user(known)
-    local position = change_profile(who, 5, rest)
+    local position = change_profile(who, rest)
     return keep(position, position and 'updated' or 'unchanged', who)
   end
   local ms, seq, n = next_position()
@@ -178,7 +181,7 @@ function line.ingest_user(foreign_id, login)
     login = login .. '_'
   end
   local who = {id = id, login = login, followers = '0', following = '0', posts = '0', signup = to_iso8601(ms)}
-  fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest}, 5)
+  fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest})
   local position
   if who.protected then -- streams learn from an entry who is protected; the user's own id has none, so no number
     local entry_ms, entry_seq = pair_after(ms, seq)

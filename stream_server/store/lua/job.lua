@@ -185,7 +185,7 @@ end
 -- users with scores, newest statuses of the author, lists with scores (only after the last follower),
 -- 'done' if the job runs for a second time, and those of the author and these users whose home timelines are asleep.
 -- Empty if another worker holds the job.
-function run.job_begin_pass(id, fence)
+function run.job_begin_pass(id, fence) --> mode, phase, timelines, subject, author, score, people, newest, lists, again, asleep
   local job = find_held_job(id, fence)
   if not job then return {} end
   local page, newest, lists, asleep, authors, left, deleted = {}, {}, {}, {}, {}, '0', '0'

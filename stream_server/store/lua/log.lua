@@ -157,7 +157,7 @@ end
 -- Reply: head and floor (last and first entry), each as `<id> <n>` and its size in bytes (empty if the log is empty);
 -- the row with the id, if it exists; the newest entry before it; the recorded rollbacks; the section `server` of INFO;
 -- 1 if the id lies before the floor, and entries were removed there.
-function run.log_look_up(place, since)
+function run.log_look_up(place, since) --> head, floor, found, before, rollbacks, info, has_lost_front
   -- As events.make_entry has it.
   local function is_log_entry(fields)
     return #fields >= 8 and fields[2]:find('^%d+$') and fields[4]:find('^[%a_]+$') and not fields[6]:find('[\128-\255]')

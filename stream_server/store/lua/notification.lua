@@ -48,15 +48,15 @@ local function withdraw_notification(receiver, kind, source_id, subject)
 end
 
 -- Finds the users whom a text mentions. A user whom the author may not see is not found, because the id would reveal
--- them, and so is none after MAX_MENTIONED others. ARGV[at] is the number of mentions. Behind it stand their logins in lower
+-- them, and so is none after MAX_MENTIONED others. ARGV[REST] is the number of mentions. Behind it stand their logins in lower
 -- case, then the JSON of the text's entities in one piece more than there are mentions. Returns the JSON with the ids
 -- between the pieces, and the ids without repetition.
-local function resolve_mentions(author, at)
-  local most = tonumber(ARGV[at])
-  if most == 0 then return ARGV[at + 1], {} end
-  local pieces, ids, known = {ARGV[at + most + 1]}, {}, {}
+local function resolve_mentions(author)
+  local most = tonumber(ARGV[REST])
+  if most == 0 then return ARGV[REST + 1], {} end
+  local pieces, ids, known = {ARGV[REST + most + 1]}, {}, {}
   for i = 1, most do
-    local id = redis.call('HGET', KEY.logins, ARGV[at + i])
+    local id = redis.call('HGET', KEY.logins, ARGV[REST + i])
     if id and not known[id] then
       if #ids < MAX_MENTIONED and can_see_user(author, id) then
         known[id], ids[#ids + 1] = true, id
@@ -64,7 +64,7 @@ local function resolve_mentions(author, at)
         id = nil
       end
     end
-    pieces[i + 1] = (id and ',"id":"' .. id .. '"' or '') .. ARGV[at + most + 1 + i]
+    pieces[i + 1] = (id and ',"id":"' .. id .. '"' or '') .. ARGV[REST + most + 1 + i]
   end
   return table.concat(pieces), ids
 end

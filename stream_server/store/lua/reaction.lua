@@ -73,15 +73,15 @@ function deed.unfavorite(uid, id)
   return keep_reply('dropped')
 end
 
--- Adds a user's comment to a status, and notifies the status's author and the mentioned users. `json` is the message as
--- JSON. ARGV has from 6 on what resolve_mentions says. Reply: position; JSON of the comment.
-function write.comment_create(uid, status, json)
+-- Adds a user's comment to a status, and notifies the status's author and the mentioned users. `message_json` is the message as
+-- JSON. From REST on there is what resolve_mentions reads. Reply: position.
+function write.comment_create(uid, status, message_json, ...) --> json
   local actor, row = require_active_user(uid), require_reactable_status(uid, status)
-  local entities, mentioned = resolve_mentions(uid, 6)
+  local entities, mentioned = resolve_mentions(uid)
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
-  json = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","status":"' .. status
-    .. '","message":' .. json .. ',"posted":"' .. to_iso8601(ms) .. '","entities":' .. entities .. '}'
+  local json = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","status":"' .. status
+    .. '","message":' .. message_json .. ',"posted":"' .. to_iso8601(ms) .. '","entities":' .. entities .. '}'
   with_counter_changed(row, 'comments', 1)
   local body = '{"wire":{"comment":' .. json .. ',"status":' .. embedded_json(row) .. '}}'
   local audience = reaction_audience(uid, row)

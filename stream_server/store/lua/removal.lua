@@ -93,8 +93,9 @@ end
 -- Deletes a status; the caller has checked that it may go. Appends the entry by `append`, and deletes all that can go at
 -- once. The entry carries the JSON and the facts as they were at posting, so it matches like the post. Without a job at
 -- work on the status, and if few timelines may have it and few likes and comments are left behind, this step does all that
--- follows (with `in_step`). Returns the position, the fence of the job that cleans up the rest (the job of the status's
--- fan-out: timelines, likes and comments; '' if nothing is left), and the first readers whose timelines may have it.
+-- follows (with `in_step`). Returns a table: `position`; `fence` of the job that cleans up the rest (the job of the status's
+-- fan-out: timelines, likes and comments; '' if nothing is left); the first readers whose timelines may have it then, as of
+-- first_readers: `people`, `lists` and `asleep`.
 local function remove_status(append, in_step, row, ms, seq, n, has_sleepers)
   local id, uid = row.id, row.uid
   local kept = redis.call('HMGET', KEY.status .. id, 'in_reply_to', 'in_reply_to_uid', 'mentioned', 'tags', 'original',
@@ -112,33 +113,34 @@ local function remove_status(append, in_step, row, ms, seq, n, has_sleepers)
     and dependents < math.min(FANOUT_BATCH_SIZE, MAX_DEPENDENTS_IN_STEP) and is_without_job(id)
   unlink_status(row, is_last and dependents == 0, unpack(kept, 1, 4))
   if not is_last then
-    return position, enqueue_job('status-' .. id, 'clean', ms, 'uid', uid, 'status', id), people, lists, asleep
+    local fence = enqueue_job('status-' .. id, 'clean', ms, 'uid', uid, 'status', id)
+    return {position = position, fence = fence, people = people, lists = lists, asleep = asleep}
   end
   if dependents > 0 then delete_status_dependents(id, uid) end
   if row.group == '' then
     change_in_step(uid, people, lists, asleep, ms, function(timeline) return redis.pcall('ZREM', timeline, id) end)
   end
-  return position, '', {}, {}, {}
+  return {position = position, fence = '', people = {}, lists = {}, asleep = {}}
 end
 
 -- Deletes a status of the user. Reply: position; fence of the job that cleans up ('' for none), and what first_readers
 -- returns: the readers whose timelines may have the status.
-function claim.status_delete(uid, id)
+function claim.status_delete(uid, id) --> fence, followers, lists, asleep
   require_active_user(uid)
   local row = find_status(id)
   if not row or row.uid ~= uid and not find_visible_status(uid, id) then refuse('NOT_FOUND status') end
   if row.uid ~= uid then refuse('NOT_YOURS status') end
-  local position, fence, people, lists, asleep = remove_status(claim_entry, true, row, next_position())
-  return {appended, position, fence, people, lists, asleep}
+  local left = remove_status(claim_entry, true, row, next_position())
+  return {appended, left.position, left.fence, left.people, left.lists, left.asleep}
 end
 
 -- Removes statuses because of their age. This makes no entry on the log. A status stays if it has changed since it was
--- read for the archive. `below` is the id below which statuses leave, `floor_id` that of the log's first entry. ARGV has
--- from 5 on for each status: id, likes, comments and id of the newest comment, as they were read. Its reposts may have left
+-- read for the archive. `below` is the id below which statuses leave, `floor_id` that of the log's first entry. From REST on
+-- there are for each status: id, likes, comments and id of the newest comment, as they were read. Its reposts may have left
 -- since.
 -- Reply: a word for each status: 'left', 'changed' or 'gone' (it did not exist). Fewer words than statuses if that was
 -- enough for one step: 250 units of work, of which a status is 25 and its dependents at most 150.
-function run.statuses_expire(below, floor_id)
+function run.statuses_expire(below, floor_id, ...)
   floor_id = tonumber(floor_id)
   local floor_ms, words, work, left, now = math.floor(floor_id / 4096) + EPOCH_MS, {}, 0, 0, now_ms()
 
@@ -165,7 +167,7 @@ function run.statuses_expire(below, floor_id)
   -- This is the first write, so that a full Redis refuses it and nothing has changed.
   local known = tonumber(redis.call('HGET', KEY.expiry, 'below') or '0')
   redis.call('HSET', KEY.expiry, 'below', to_text(math.max(known, tonumber(below))))
-  for at = 5, #ARGV, 4 do
+  for at = REST, #ARGV, 4 do
     if work >= 250 then break end
     local id, newest_comment = ARGV[at], ARGV[at + 3]
     local row, word = find_status(id), 'gone'

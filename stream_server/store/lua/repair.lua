@@ -1,9 +1,9 @@
 -- What repair finds and mends.
 
 -- Finds counters that differ from the size of the sets that they count, and corrects them if `repair` is '1'. `kind` is
--- that of the hash: user, status, list or group. ARGV has from 5 on ids.
+-- that of the hash: user, status, list or group. From REST on there are ids.
 -- Reply: for each wrong counter {id, field, its value, the right value}.
-function run.counters_check(kind, repair)
+function run.counters_check(kind, repair, ...)
   local counters = ({
     user = {{'followers', KEY.followers}, {'following', KEY.following}, {'posts', KEY.profile}},
     status = {{'likes', KEY.likes}, {'comments', KEY.comments}, {'reposts', KEY.reposts}},
@@ -12,7 +12,7 @@ function run.counters_check(kind, repair)
   })[kind]
   local prefix = ({user = KEY.user, status = KEY.status, list = KEY.list, group = KEY.group})[kind]
   local found = {}
-  for at = 5, #ARGV do
+  for at = REST, #ARGV do
     local id, key = ARGV[at], prefix .. ARGV[at]
     for _, counter in ipairs(counters) do
       local field, set = counter[1], counter[2]

@@ -25,7 +25,7 @@ end
 -- Reports a user or a status (one of the two is ''). If the reporter already has an open report of the same user or status,
 -- nothing changes. There is no log entry, because only administrators read reports. `note` is JSON.
 -- Reply: the id of the new report, or `unchanged` if one is open already; the id of the new or open report.
-function deed.report_create(uid, user, status, reason, note)
+function deed.report_create(uid, user, status, reason, note) --> id
   local row = status ~= '' and find_visible_status(uid, status)
   if status ~= '' and not row then refuse('NOT_FOUND status status') end
   if status == '' and not can_see_user(uid, user) then refuse('NOT_FOUND user user') end
@@ -48,7 +48,7 @@ end
 -- decision is final. `remark` is JSON.
 -- Reply: position, `decided` without an entry, or `unchanged`; fence of the job that cleans up after a deleted status ('' for
 -- none), the author's first followers and first lists and who of them is asleep, the reported user and status.
-function deed.report_decide(admin, id, outcome, remark)
+function deed.report_decide(admin, id, outcome, remark) --> fence, followers, lists, asleep, user, status
   local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
   local reporter, user, status = kept[1], kept[2], kept[3]
   if not reporter then refuse('NOT_FOUND report id') end
@@ -57,18 +57,18 @@ function deed.report_decide(admin, id, outcome, remark)
   if outcome == 'removed' and status == '' then refuse('STATUSLESS outcome') end
   if outcome == 'suspended' and user == admin then refuse('ONESELF outcome') end
   local ms, seq, n, has_sleepers = next_position()
-  local position, fence, people, lists, asleep = 'decided', '', {}, {}, {}
+  local done = {position = 'decided', fence = '', people = {}, lists = {}, asleep = {}}
   local row = outcome == 'removed' and find_status(status)
   if row then
-    position, fence, people, lists, asleep = remove_status(append_entry, true, row, ms, seq, n, has_sleepers)
+    done = remove_status(append_entry, true, row, ms, seq, n, has_sleepers)
   elseif outcome == 'suspended' then
     local author = find_user(user) -- or the account is gone
-    if author and not author.suspended then position = change_suspension('suspend', user, ms, seq, n) end
+    if author and not author.suspended then done.position = change_suspension('suspend', user, ms, seq, n) end
   end
   redis.call('HSET', KEY.report .. id, 'outcome', outcome, 'decided', to_text(ms), 'decider', admin, 'remark', remark)
   redis.call('ZREM', KEY.reports, id)
   redis.call('ZADD', KEY.decided, id, id)
   redis.call('HDEL', KEY.filed, open_report_field(reporter, user, status))
   audit(admin, 'decide', id, outcome)
-  return keep_reply(position, fence, people, lists, asleep, user, status)
+  return keep_reply(done.position, done.fence, done.people, done.lists, done.asleep, user, status)
 end

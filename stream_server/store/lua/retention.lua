@@ -68,7 +68,7 @@ end
 -- max_age: maximum age in ms, max_size: maximum size of all entries ('0' for none); most: about how many to remove.
 -- Reply: number of removed entries, number of entries left, age of the first entry in ms (-1 if the log is empty), size
 -- of the entries left.
-function run.log_trim(max_age, max_size, most)
+function run.log_trim(max_age, max_size, most) --> removed, left, age_ms, bytes
   local last = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
   if not last then return {0, 0, -1, 0} end
   local now, taken = now_ms(), 0

@@ -29,7 +29,7 @@ end
 -- begins after the range of the caller does not record the caller's loss.
 -- Reply: empty if the lost entry exists after all. Otherwise the position after which clients resume, and the position of
 -- the new entry (missing if the loss was recorded before).
-function run.log_record_rollback(from_ms, from_seq, from_n, lost_ms, lost_seq, lost_n)
+function run.log_record_rollback(from_ms, from_seq, from_n, lost_ms, lost_seq, lost_n) --> resume_after, position
   local from, place = from_ms .. '-' .. from_seq .. '.' .. from_n, lost_ms .. '-' .. lost_seq
   local range = from .. ' ' .. place .. '.' .. lost_n
   from_ms, from_seq, lost_ms, lost_seq = tonumber(from_ms), tonumber(from_seq), tonumber(lost_ms), tonumber(lost_seq)

@@ -4,10 +4,10 @@ local MAX_RULE_BYTES = 262144
 local MAX_REMOVED_BYTES = 524288
 
 -- Saves filter rules of a user. A rule with the same text and tag as a stored rule is a duplicate. `all_or_nothing` and
--- `dry_run` are '1' or '0'. ARGV has from 6 on each rule's text and tag as JSON members.
+-- `dry_run` are '1' or '0'. From REST on there are each rule's text and tag as JSON members.
 -- Reply: position or `unchanged` (no rule was saved); for each rule `+<id>` if it is new, `=<id>` if a duplicate.
 -- The entry has these words too, for a repetition of the request.
-function deed.saved_rules_add(uid, all_or_nothing, dry_run)
+function deed.saved_rules_add(uid, all_or_nothing, dry_run, ...) --> outcomes
   local key = KEY.rules .. uid
   local kept, known, wires, outcomes, new_ids, rows = redis.call('HGETALL', key), {}, {}, {}, {}, {}
   local repeated, bytes = false, 0
@@ -16,7 +16,7 @@ function deed.saved_rules_add(uid, all_or_nothing, dry_run)
     known[kept[i + 1]:match('^{"id":"%d+",(.*),"created":"[^"]*"}$')] = kept[i]
   end
   local ms, seq, n = next_position()
-  for i = 6, #ARGV do
+  for i = REST, #ARGV do
     local same = known[ARGV[i]]
     repeated = repeated or same ~= nil
     if same then
@@ -65,11 +65,11 @@ local function keep_removed(uid, rows, number, cursor)
   end
 end
 
--- Removes saved filter rules of a user. `dry_run` is '1' or '0', ARGV has from 5 on ids. Reply: position or `unchanged`; the
--- ids that exist.
-function deed.saved_rules_remove(uid, dry_run)
+-- Removes saved filter rules of a user. `dry_run` is '1' or '0'. From REST on there are ids. Reply: position or
+-- `unchanged`; the ids that exist.
+function deed.saved_rules_remove(uid, dry_run, ...) --> removed
   local key, ids, rows = KEY.rules .. uid, {}, {}
-  for i = 5, #ARGV do
+  for i = REST, #ARGV do
     local row = redis.call('HGET', key, ARGV[i])
     if row then ids[#ids + 1], rows[#rows + 1] = ARGV[i], row end
   end

@@ -35,7 +35,7 @@ end
 -- Starts a session. A user has at most MAX_SESSIONS; one more ends the session that was not used for longest. `family` and
 -- `token` are SHA-256 of the family secret and of the refresh token, `agent` is scopes and a blank, or nothing, and the
 -- user agent as JSON. Reply: nothing; user_fields.
-function deed.session_start(uid, id, family, token, ttl_ms, agent)
+function deed.session_start(uid, id, family, token, ttl_ms, agent) --> user
   local rows, now = redis.call('HGETALL', KEY.sessions .. uid), now_ms()
   local ended, count, oldest, oldest_used = {}, 0, nil, nil
   for i = 1, #rows, 2 do
@@ -58,7 +58,7 @@ end
 -- faster: nobody knows which of the two asks, so the session ends (RFC 9700 section 4.14.2).
 -- Reply: `refreshed <scopes>`, `reused` (the session has ended) or `unknown`; for `refreshed` user_fields. The scopes are
 -- comma-joined, and empty for those of a log-in.
-function deed.session_refresh(uid, id, family, token, next_token, ttl_ms)
+function deed.session_refresh(uid, id, family, token, next_token, ttl_ms) --> user
   local row = redis.call('HGET', KEY.sessions .. uid, id)
   if not row then return {appended, 'unknown'} end
   local created, expires, its_family, its_token, agent = row:match('^(%d+) %d+ (%d+) (%x+) (%x+) (.*)$')

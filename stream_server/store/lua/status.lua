@@ -2,41 +2,52 @@
 --
 -- The hash of a status has one field `row` with all values that never change and that a page shows. A field for each of them
 -- would take about three times the memory. The row is the JSON of the status from the login to the conversation, in which one
--- byte that JSON does not contain stands for each text between two values. The row of a usual status of the user ada:
+-- byte that JSON does not contain, a *mark*, stands for each text between two values. The names of the marks, and the texts
+-- NO_…_JSON of the usual values, come from store/status_row.py.
 --
---   ada <1> "tea" <2> 2026-01-02T03:04:05.678Z <3> en <6> <14>          (without the blanks)
+-- Two samples, with a mark in angle brackets. Tests read them here. A usual status of the user ada, which is the first of its
+-- conversation:
 --
--- The values and the bytes behind them, in their order:
+-- SAMPLE ada<LOGIN_END>"tea"<MESSAGE_END>2026-01-02T03:04:05.678Z<NO_PLACE>en<NO_ENTITIES><NO_LINKS>
 --
---   foreign id      16, only if another site gave the status an id
---   login            1
---   message          2   as JSON with its quotation marks. It is not stored as plain text too, which nobody reads.
---   time of posting  3 for USUAL_PLACE; or 4, then location and place as JSON members, then 5
---   language         6 for USUAL_ENTITIES; or 7, then the entities as JSON, then 8
---   links           14 instead of USUAL_LINKS; or 15 behind them as JSON members (in_reply_to to group)
---   conversation     nothing if the status is the first of its own conversation
+-- A status with all that a row can have. Another site gave it an id, and it answers in a group:
+--
+-- SAMPLE f-9<FOREIGN_ID_END>ada<LOGIN_END>"#tea"<MESSAGE_END>2026-01-02T03:04:05.678Z
+-- <PLACE_BEGIN>"location":{"lat":1.5,"lon":2.0},"place":null<PLACE_END>en
+-- <ENTITIES_BEGIN>{"mentions":[],"hashtags":[{"text":"tea","start":0,"end":4}],"cashtags":[],"urls":[]}<ENTITIES_END>
+-- "in_reply_to":"5","in_reply_to_uid":"6","origin":null,"media":[],"meta":{"a":1},"group":"4"<LINKS_END>3
+--
+-- In Lua a status is a table with a name for each value:
+--
+--   id, uid          ids of the status and of its author
+--   login            of the author, at the time of posting
+--   message          as JSON with its quotation marks. It is not stored as plain text too, which nobody reads.
+--   posted           ISO 8601
+--   place            location and place as JSON members, '' for neither
+--   lang             a BCP 47 tag
+--   entities         as JSON, '' for none
+--   links            what it refers to and its attachments, as JSON members from in_reply_to to group, '' for nothing
+--   conversation     id of the first status of the conversation, '' if this is the first
+--   foreign_id       '' unless another site gave the status an id
+--   group            id of its group, '' for none
 --
 -- row_text writes a row. find_status here and `expand` in store/reads/statuses.py make JSON of it.
-local USUAL_PLACE = '"location":null,"place":null'
-local USUAL_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
-local NO_REACTIONS = ',"likes":0,"comments":0,"reposts":0}'
-local USUAL_ATTACHMENTS = '"media":[],"meta":null'
-local USUAL_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 
 -- The JSON of a status. `tail` is what stands behind the conversation: the original and the counters, or nothing.
-local function status_json(id, uid, login, message, posted, place, lang, entities, links, conversation, foreign_id, tail)
-  return '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"') .. uid
-    .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
-    .. (place == '' and USUAL_PLACE or place) .. ',"lang":"' .. lang .. '","entities":'
-    .. (entities == '' and USUAL_ENTITIES or entities) .. ',' .. (links == '' and USUAL_LINKS or links)
-    .. ',"conversation":"' .. (conversation == '' and id or conversation) .. '"' .. tail
+local function status_json(row, tail)
+  return '{"id":"' .. row.id .. (row.foreign_id == '' and '","uid":"' or '","foreign_id":"' .. row.foreign_id .. '","uid":"')
+    .. row.uid .. '","login":"' .. row.login .. '","message":' .. row.message .. ',"posted":"' .. row.posted .. '",'
+    .. (row.place == '' and NO_PLACE_JSON or row.place) .. ',"lang":"' .. row.lang .. '","entities":'
+    .. (row.entities == '' and NO_ENTITIES_JSON or row.entities) .. ',' .. (row.links == '' and NO_LINKS_JSON or row.links)
+    .. ',"conversation":"' .. (row.conversation == '' and row.id or row.conversation) .. '"' .. tail
 end
 
 -- The value of the field `row`.
-local function row_text(login, message, posted, place, lang, entities, links, conversation, foreign_id)
-  return (foreign_id == '' and login or foreign_id .. '\16' .. login) .. '\1' .. message .. '\2' .. posted
-    .. (place == '' and '\3' or '\4' .. place .. '\5') .. lang .. (entities == '' and '\6' or '\7' .. entities .. '\8')
-    .. (links == '' and '\14' or links .. '\15') .. conversation
+local function row_text(row)
+  return (row.foreign_id == '' and row.login or row.foreign_id .. FOREIGN_ID_END .. row.login) .. LOGIN_END
+    .. row.message .. MESSAGE_END .. row.posted .. (row.place == '' and NO_PLACE or PLACE_BEGIN .. row.place .. PLACE_END)
+    .. row.lang .. (row.entities == '' and NO_ENTITIES or ENTITIES_BEGIN .. row.entities .. ENTITIES_END)
+    .. (row.links == '' and NO_LINKS or row.links .. LINKS_END) .. row.conversation
 end
 
 -- The part of `text` from the index `at` up to the byte `mark`, and the index behind the mark. A pattern would take ten
@@ -46,27 +57,39 @@ local function cut(text, at, mark)
   return text:sub(at, last - 1), last + 1
 end
 
--- The stored status as a table with a name for each value, or nil if there is no such status. `group` is '' for a status
--- outside of groups. `origin` is the id of the status that it reposts or quotes, or nil. `wordless` says that it is a repost
--- without a text of its own. `head` is its JSON without original and counters.
+-- As cut, up to the first of two marks. Also returns which one it is.
+local function cut_at_either(text, at, mark, other)
+  local last = text:find('[' .. mark .. other .. ']', at)
+  return text:sub(at, last - 1), last + 1, text:sub(last, last)
+end
+
+-- The stored status as the table that is described above, or nil if there is no such status. The table also has:
+--   likes, comments, reposts   counters, as text
+--   origin                     id of the status that it reposts or quotes, or nil
+--   wordless                   whether it is a repost without a text of its own
+--   head                       its JSON without original and counters
+-- Its `conversation` is never ''.
 local function find_status(id)
   local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
   if not kept[1] then return nil end
-  local row, place, entities, links, foreign_id, mark = kept[1], '', '', '', '', ''
-  local login, at = cut(row, 1, '\1')
-  local message, posted, lang
-  message, at = cut(row, at, '\2')
-  posted, mark, at = row:match('^([^\3\4]*)(.)()', at)
-  if mark == '\4' then place, at = cut(row, at, '\5') end
-  lang, mark, at = row:match('^([^\6\7]*)(.)()', at)
-  if mark == '\7' then entities, at = cut(row, at, '\8') end
-  if row:byte(at) == 14 then at = at + 1 else links, at = cut(row, at, '\15') end
-  local conversation, named = row:sub(at), login:find('\16', 1, true)
+  local text, foreign_id, place, entities, links = kept[1], '', '', '', ''
+  local login, at = cut(text, 1, LOGIN_END)
+  local named = login:find(FOREIGN_ID_END, 1, true)
   if named then foreign_id, login = login:sub(1, named - 1), login:sub(named + 1) end
-  return {id = id, uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5], group = kept[6] or '',
-    origin = kept[7] or nil, wordless = kept[7] and message == '""', login = login, lang = lang,
-    conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_json(id, kept[2],
-    login, message, posted, place, lang, entities, links, conversation, foreign_id, '')}
+  local message, posted, lang, mark
+  message, at = cut(text, at, MESSAGE_END)
+  posted, at, mark = cut_at_either(text, at, NO_PLACE, PLACE_BEGIN)
+  if mark == PLACE_BEGIN then place, at = cut(text, at, PLACE_END) end
+  lang, at, mark = cut_at_either(text, at, NO_ENTITIES, ENTITIES_BEGIN)
+  if mark == ENTITIES_BEGIN then entities, at = cut(text, at, ENTITIES_END) end
+  if text:sub(at, at) == NO_LINKS then at = at + 1 else links, at = cut(text, at, LINKS_END) end
+  local conversation, origin = text:sub(at), kept[7] or nil
+  local row = {id = id, uid = kept[2], login = login, message = message, posted = posted, place = place, lang = lang,
+    entities = entities, links = links, conversation = conversation == '' and id or conversation, foreign_id = foreign_id,
+    group = kept[6] or '', likes = kept[3], comments = kept[4], reposts = kept[5], origin = origin,
+    wordless = origin and message == '""'}
+  row.head = status_json(row, '')
+  return row
 end
 
 -- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
@@ -134,76 +157,85 @@ local function time_text(ms, second_ms, second)
   return to_iso8601(ms)
 end
 
--- Appends the entry of a new status, stores the status, and adds it to timelines or leaves a job for that. `append` is the
--- function that appends the entry: append_entry or claim_entry. With `in_step`, the script may change the timelines itself.
--- `actor` is the author's row. `refers` is nil for a status that refers to nothing, else what find_references returns. The
--- other arguments are as in claim.status_refer, with `entities` as JSON.
--- Returns ten values: the position of the entry as text; the status's id and JSON; ms, seq and n of the position as numbers;
--- the fence of the fan-out job, '' if the script changed the timelines itself; for a job what first_readers returns.
-local function write_status(append, in_step, actor, refers, group, message, lang, place, attachments, tags, entities,
-    foreign_id, foreign_ms, second_ms, second)
-  local uid, ms, seq, n, has_sleepers = actor.id, next_position()
-  local id, links, conversation, shown, facts = make_id(ms, seq), '', '', '', ''
-  local posted = foreign_ms == '' and time_text(ms, second_ms, second) or to_iso8601(tonumber(foreign_ms))
-  if refers then
-    links, conversation, shown, facts = refers.links, refers.conversation, refers.shown, refers.facts
-  elseif attachments ~= '' then
-    links = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,' .. attachments .. ',"group":null'
-  end
-  local status = status_json(id, uid, actor.login, message, posted, place, lang, entities, links, conversation, foreign_id,
-    shown .. NO_REACTIONS)
+-- The member `links` of a new status: what it refers to and its attachments, as JSON members. `answered` and `original` are
+-- statuses of find_status, or nil; `attachments` are JSON members, '' for none.
+local function links_json(answered, original, attachments, group)
+  if not answered and not original and attachments == '' and group == '' then return '' end
+  return '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
+    .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
+    .. ',' .. (attachments == '' and NO_ATTACHMENTS_JSON or attachments) .. ',"group":' .. json_id_or_null(group)
+end
+
+-- Appends the entry of a new status and stores the status; ms, seq and n are its position. `append` is the function that
+-- appends the entry: append_entry or claim_entry. `actor` is the author's row. `status` is a table as described above, with
+-- more values:
+--   tags     folded hashtags, each followed by a blank
+--   fields   names and values for its hash, or nil
+--   shown    its original as a JSON member behind the conversation, '' for none
+--   facts    what filters and renderings use beside the status and its author: JSON members, '' for none
+-- Returns the position of the entry as text, and the JSON of the status.
+local function write_status(append, actor, status, ms, seq, n)
+  local id, uid, group, tags = status.id, status.uid, status.group, status.tags
+  local json = status_json(status, status.shown .. ',"likes":0,"comments":0,"reposts":0}')
   local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
-  -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
-  local position = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
-    .. user_json(actor) .. facts .. '}}', ms, seq, n)
-  local fields = refers and refers.fields or {}
+  local position = append('post', audience, '{"wire":{"status":' .. json .. '},"facts":{"author":' .. user_json(actor)
+    .. status.facts .. '}}', ms, seq, n)
+  local fields = status.fields or {}
   if tags ~= '' and group == '' then fields[#fields + 1], fields[#fields + 2] = 'tags', tags end
-  redis.call('HSET', KEY.status .. id, 'row', row_text(actor.login, message, posted, place, lang, entities, links,
-    conversation, foreign_id), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0', 'audience', audience, 'facts',
-    kept_facts(actor, refers and refers.login or ''), unpack(fields))
-  if group ~= '' then return position, id, status, ms, seq, n, '' end
+  redis.call('HSET', KEY.status .. id, 'row', row_text(status), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0',
+    'audience', audience, 'facts', kept_facts(actor, status.answered and status.answered.login or ''), unpack(fields))
+  -- A status in a group enters no profile and no tag: the pages of a profile must not depend on who reads it.
+  if group ~= '' then return position, json end
   redis.call('ZADD', KEY.profile .. uid, id, id)
-  redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+  redis.call('HINCRBY', KEY.user .. uid, 'posts', '1')
+  if tags == '' then return position, json end
   for tag in tags:gmatch('%S+') do
     redis.call('ZADD', KEY.tag .. tag, id, id)
   end
-  local people, lists, asleep = first_readers(uid, has_sleepers)
-  if not in_step or not fit_in_step(people, lists) then
-    return position, id, status, ms, seq, n, enqueue_fan_out(id, uid, ms, people, lists), people, lists, asleep
-  end
-  add_in_step(id, uid, people, lists, asleep, ms)
-  return position, id, status, ms, seq, n, ''
+  return position, json
 end
 
--- What a new status refers to, as write_status takes it: `links`, `conversation`, `shown` and `facts` are parts of its JSON
--- and of its entry, `login` is that of the answered author, and `fields` are names and values for its hash. `answered` and
--- `original` are statuses of find_status, or nil. `mentioned` are ids of users.
-local function find_references(answered, original, group, attachments, mentioned)
-  local found = {links = '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
-    .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
-    .. ',' .. (attachments == '' and USUAL_ATTACHMENTS or attachments) .. ',"group":' .. json_id_or_null(group),
-    conversation = '', shown = '', facts = '', login = '', fields = {}}
-  if answered then
-    found.conversation, found.login = answered.conversation, answered.login
-    found.facts = ',"reply_to_login":"' .. answered.login .. '"'
-    found.fields = {'in_reply_to', answered.id, 'in_reply_to_uid', answered.uid}
+-- Adds a new status, whose entry has the time `ms`, to timelines, or leaves a job for that. With `in_step`, the script may
+-- change the timelines itself. Returns the fence of the job, '' for none; for a job also what first_readers returns.
+local function fan_out(in_step, status, ms, has_sleepers)
+  if status.group ~= '' then return '' end
+  local people, lists, asleep = first_readers(status.uid, has_sleepers)
+  if not in_step or not fit_in_step(people, lists) then
+    return enqueue_fan_out(status.id, status.uid, ms, people, lists), people, lists, asleep
   end
+  add_in_step(status.id, status.uid, people, lists, asleep, ms)
+  return ''
+end
+
+-- Adds to a new status what write_status needs about the statuses and the users to which it refers. `mentioned` are ids of
+-- users.
+local function add_references(status, answered, original, mentioned)
+  local fields = {}
   local function add(name, value)
-    found.fields[#found.fields + 1], found.fields[#found.fields + 2] = name, value
+    fields[#fields + 1], fields[#fields + 2] = name, value
+  end
+
+  status.answered, status.original, status.fields = answered, original, fields
+  status.links = links_json(answered, original, status.attachments, status.group)
+  if answered then
+    status.conversation = answered.conversation
+    status.facts = ',"reply_to_login":"' .. answered.login .. '"'
+    add('in_reply_to', answered.id)
+    add('in_reply_to_uid', answered.uid)
   end
   if original then
-    found.shown = ',"original":' .. embedded_json(original)
-    found.facts = found.facts .. ',"original_author":' .. user_json(find_user(original.uid))
+    status.shown = ',"original":' .. embedded_json(original)
+    status.facts = status.facts .. ',"original_author":' .. user_json(find_user(original.uid))
     add('origin', original.id)
     add('original', embedded_json(original)) -- as it was at posting, because a delete is matched by it
   end
   if #mentioned > 0 then add('mentioned', table.concat(mentioned, ' ')) end
-  if group ~= '' then add('group', group) end
-  return found
+  if status.group ~= '' then add('group', status.group) end
 end
 
 -- Adds a new status to the sets of what it refers to.
-local function add_to_sets(id, answered, original, group, mentioned)
+local function add_to_sets(status, mentioned)
+  local id, answered, original, group = status.id, status.answered, status.original, status.group
   if answered then
     -- Most statuses are never answered, so a conversation has a set from its first answer on. The root enters with it.
     local root = answered.conversation
@@ -219,7 +251,6 @@ local function add_to_sets(id, answered, original, group, mentioned)
   for _, who in ipairs(mentioned) do
     redis.call('ZADD', KEY.mentions .. who, id, id)
   end
-  -- A status in a group enters no profile and no tag: the pages of a profile must not depend on who reads it.
   if group ~= '' then
     redis.call('ZADD', KEY.grouped .. group, id, id)
     redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
@@ -229,14 +260,19 @@ end
 -- Notifies the author of the original, the author of the answered status, and the mentioned users of a new status, except
 -- users who may not see it. An answered author who is mentioned too gets only the notification of the answer. ms, seq and n
 -- are the position of the entry that the script has appended last.
-local function notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
-  local receivers = {}
+local function notify_of_status(actor, status, mentioned, ms, seq, n)
+  local receivers, answered, original = {}, status.answered, status.original
+  -- As find_status would return it. To read the new status back took 7 % of a post with a mention.
+  status.likes, status.comments, status.reposts, status.head = '0', '0', '0', status_json(status, '')
+  status.origin, status.wordless = original and original.id, status.message == '""'
+
   local function add_if_visible(who, kind)
-    local about = visible_status_json(who, row, VISIBLE, actor)
+    local about = visible_status_json(who, status, VISIBLE, actor)
     if not about then return end
-    receivers[#receivers + 1] = {who = who, kind = kind, subject = row.id, about = ',"status":' .. about}
+    receivers[#receivers + 1] = {who = who, kind = kind, subject = status.id, about = ',"status":' .. about}
   end
-  if original then add_if_visible(original.uid, row.wordless and 'repost' or 'quote') end
+
+  if original then add_if_visible(original.uid, status.wordless and 'repost' or 'quote') end
   if answered then add_if_visible(answered.uid, 'reply') end
   for _, who in ipairs(mentioned) do
     if not (answered and answered.uid == who) then add_if_visible(who, 'mention') end
@@ -245,57 +281,61 @@ local function notify_of_status(actor, row, answered, original, mentioned, ms, s
 end
 
 -- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
--- write_status, the other arguments as in claim.status_refer. Returns the position, the status's JSON and id, and the last
--- four values of write_status.
-local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, place, attachments, tags,
-    foreign_id, foreign_ms, second_ms, second)
+-- write_status and fan_out. `draft` has the arguments of claim.status_refer by name. Returns the status as write_status takes
+-- it, with its position and its JSON; and what fan_out returns.
+local function post_status(append, in_step, draft)
+  local uid, group, lang = draft.author, draft.group, draft.lang
   local actor, answered, original = require_active_user(uid), nil, nil
-  if in_reply_to ~= '' then -- a reply takes the group and the conversation of what it answers
-    answered = find_visible_status(uid, in_reply_to) or refuse('NOT_FOUND status in_reply_to')
+  if draft.in_reply_to ~= '' then -- a reply takes the group and the conversation of what it answers
+    answered = find_visible_status(uid, draft.in_reply_to) or refuse('NOT_FOUND status in_reply_to')
     if group ~= '' and group ~= answered.group then refuse('ELSEWHERE group') end
     group = answered.group
   end
   if group ~= '' then require_right_to_post(uid, group) end
-  if origin ~= '' then
-    original = require_reposted(uid, origin, group)
-    if message == '""' then lang = original.lang end
+  if draft.origin ~= '' then
+    original = require_reposted(uid, draft.origin, group)
+    if draft.message == '""' then lang = original.lang end
     with_counter_changed(original, 'reposts', 1)
   end
-  local entities, mentioned = resolve_mentions(uid, 16)
-  local refers
+  local entities, mentioned = resolve_mentions(uid)
+  local ms, seq, n, has_sleepers = next_position()
+  local posted = draft.foreign_ms == '' and time_text(ms, draft.second_ms, draft.second)
+    or to_iso8601(tonumber(draft.foreign_ms))
+  local status = {id = make_id(ms, seq), uid = uid, login = actor.login, message = draft.message, posted = posted,
+    place = draft.place, lang = lang, entities = entities, attachments = draft.attachments, conversation = '',
+    foreign_id = draft.foreign_id, group = group, tags = draft.tags, shown = '', facts = ''}
+  add_references(status, answered, original, mentioned)
+  status.position, status.json = write_status(append, actor, status, ms, seq, n)
   if answered or original or group ~= '' or #mentioned > 0 then
-    refers = find_references(answered, original, group, attachments, mentioned)
-  end
-  local position, id, status, ms, seq, n, fence, people, lists, asleep = write_status(append, in_step, actor, refers, group,
-    message, lang, place, attachments, tags, entities, foreign_id, foreign_ms, second_ms, second)
-  if refers then
-    add_to_sets(id, answered, original, group, mentioned)
+    add_to_sets(status, mentioned)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
-    -- As find_status would return it. To read the new status back took 7 % of a post with a mention.
-    local row = {id = id, uid = uid, group = group, origin = original and original.id, original = original,
-      wordless = message == '""', likes = '0', comments = '0', reposts = '0', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}
-    notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
+    notify_of_status(actor, status, mentioned, ms, seq, n)
   end
-  return position, status, id, fence, people, lists, asleep
+  return status, fan_out(in_step, status, ms, has_sleepers)
 end
 
 -- Posts a status that refers to nothing, as most do. It is a script of its own, because each function that a script has
 -- costs time at each call, and this one needs half as many as claim.status_refer. Nearly all of its cost is that of its
--- commands. The arguments are as of claim.status_refer. Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what
--- first_readers returns.
-function claim.status_post(uid, message, lang, place, attachments, tags, second_ms, second, entities)
-  local position, _, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true,
-    require_active_user(uid), nil, '', message, lang, place, attachments, tags, entities, '', '', second_ms, second)
-  return {appended, position, status, fence, people, lists, asleep}
+-- commands. The arguments are as of claim.status_refer, with `entities` as JSON ('' for none).
+-- Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what first_readers returns.
+function claim.status_post(author, message, lang, place, attachments, tags, second_ms, second, entities) --> json, fence, followers, lists, asleep
+  local actor, ms, seq, n, has_sleepers = require_active_user(author), next_position()
+  local status = {id = make_id(ms, seq), uid = author, login = actor.login, message = message,
+    posted = time_text(ms, second_ms, second), place = place, lang = lang, entities = entities,
+    links = attachments == '' and '' or NO_REFERENCES_JSON .. ',' .. attachments .. ',"group":null', conversation = '',
+    foreign_id = '', group = '', tags = tags, shown = '', facts = ''}
+  local position, json = write_status(claim_entry, actor, status, ms, seq, n)
+  return {appended, position, json, fan_out(true, status, ms, has_sleepers)}
 end
 
 -- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
 -- message as JSON, language; JSON members of the location and of the attachments ('' for the usual); folded hashtags, each
--- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. These
--- 13 arguments are ARGV[3] to ARGV[15]. From ARGV[16] on stands what resolve_mentions reads. Reply: as of claim.status_post.
-function claim.status_refer(uid, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
-    foreign_ms, second_ms, second)
-  local position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to, origin, group,
-    message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
-  return {appended, position, status, fence, people, lists, asleep}
+-- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. From
+-- REST on there is what resolve_mentions reads. Reply: as of claim.status_post.
+function claim.status_refer(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
+    foreign_ms, second_ms, second, ...) --> json, fence, followers, lists, asleep
+  local status, fence, people, lists, asleep = post_status(claim_entry, true, {author = author, in_reply_to = in_reply_to,
+    origin = origin, group = group, message = message, lang = lang, place = place, attachments = attachments, tags = tags,
+    foreign_id = foreign_id, foreign_ms = foreign_ms, second_ms = second_ms, second = second})
+  return {appended, status.position, status.json, fence, people, lists, asleep}
 end

@@ -32,21 +32,21 @@ end
 -- Opens a talk. Two users have only one talk with each other: opening it again returns it. The first log entry comes with
 -- the first message, so the talk's id comes from the clock and needs no log number. For users who do not follow the one who
 -- opens it, the talk is a request, until they answer it. Until then the same user cannot open another talk with them.
--- `name_json` is 'null' for none. ARGV has from 5 on the other users. Reply: id of a new talk, or `unchanged`; id of the
+-- `name_json` is 'null' for none. From REST on there are the other users. Reply: id of a new talk, or `unchanged`; id of the
 -- talk.
-function deed.talk_open(uid, name_json)
-  for at = 5, #ARGV do
+function deed.talk_open(uid, name_json, ...) --> id
+  for at = REST, #ARGV do
     if not can_contact(uid, ARGV[at]) then refuse('NOT_FOUND user people') end
   end
   local pair, known
-  if #ARGV == 5 then
-    local one, other = uid, ARGV[5]
+  if #ARGV == REST then
+    local one, other = uid, ARGV[REST]
     if tonumber(one) > tonumber(other) then one, other = other, one end
     pair = KEY.pair .. one .. ':' .. other
     known = redis.call('GET', pair)
   end
   local knows = {}
-  for at = 5, #ARGV do
+  for at = REST, #ARGV do
     knows[at] = not ASK_STRANGERS or redis.call('ZSCORE', KEY.following .. ARGV[at], uid)
     if not known and not knows[at] and redis.call('ZSCORE', KEY.strangers .. ARGV[at], uid) then
       refuse('UNANSWERED talks people')
@@ -57,12 +57,12 @@ function deed.talk_open(uid, name_json)
     return keep_reply('unchanged', known)
   end
   local ms, seq = next_position()
-  local id, people = make_id(ms, seq), {uid, unpack(ARGV, 5)}
+  local id, people = make_id(ms, seq), {uid, unpack(ARGV, REST)}
   store_pair(ms, seq)
   redis.call('HSET', KEY.talk .. id, 'uid', uid, 'people', table.concat(people, ' '), 'name_json', name_json, 'created',
     to_text(ms))
   redis.call('ZADD', KEY.talks .. uid, id, id)
-  for at = 5, #ARGV do
+  for at = REST, #ARGV do
     redis.call('ZADD', (knows[at] and KEY.talks or KEY.talk_requests) .. ARGV[at], id, id)
     if not knows[at] then redis.call('ZADD', KEY.strangers .. ARGV[at], id, uid) end
   end
@@ -85,8 +85,8 @@ function deed.talk_answer(uid, id, answer)
 end
 
 -- Sends a message, which also accepts the talk. Of a talk of two, the other user must be one whom the sender can contact.
--- Reply: position; JSON of the message.
-function write.talk_send(uid, talk_id, message_json)
+-- Reply: position.
+function write.talk_send(uid, talk_id, message_json) --> json
   local actor, people = require_active_user(uid), find_own_people(uid, talk_id) or refuse('NOT_FOUND talk id')
   if #people == 2 then
     local other = people[1] == uid and people[2] or people[1]

@@ -114,29 +114,29 @@ local function user_fields(uid)
 end
 
 -- Creates a user. There is no log entry, so the user's id comes from the clock and needs no log number. `email` is '' for
--- none, `lower` and `email` are in lower case. ARGV has from 7 on fields and values of the hash.
+-- none, `lower` and `email` are in lower case. From REST on there are fields and values of the hash.
 -- Reply: the user's id; time of sign-up (ISO 8601).
-function write.user_create(login, lower, email, card)
+function write.user_create(login, lower, email, card, ...) --> signup
   if redis.call('HEXISTS', KEY.logins, lower) == 1 then refuse('TAKEN login') end
   if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then refuse('TAKEN email') end
   local ms, seq = next_position()
   local id = make_id(ms, seq)
   store_pair(ms, seq)
   if email ~= '' then redis.call('HSET', KEY.emails, email, id) end
-  return keep_reply(id, store_user(id, login, card, ms, unpack(ARGV, 7)))
+  return keep_reply(id, store_user(id, login, card, ms, unpack(ARGV, REST)))
 end
 
 -- Creates users without password and e-mail address, for an administrator ('' for the command line). An existing login
--- gets its user. ARGV has from 4 on login, login in lower case and profile card of each user. Refused if a login is that
+-- gets its user. From REST on there are login, login in lower case and profile card of each user. Refused if a login is that
 -- of a deleted account.
 -- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
-function write.users_create(admin)
-  for i = 5, #ARGV, 3 do
+function write.users_create(admin, ...)
+  for i = REST + 1, #ARGV, 3 do
     if redis.call('HGET', KEY.logins, ARGV[i]) == NO_USER then refuse('TAKEN login') end
   end
   local ms, seq = next_position()
   local outcomes = {}
-  for i = 4, #ARGV, 3 do
+  for i = REST, #ARGV, 3 do
     local known = redis.call('HGET', KEY.logins, ARGV[i + 1])
     if known then
       outcomes[#outcomes + 1] = known .. '='
@@ -155,13 +155,13 @@ end
 
 -- Finds the user of an issuer's subject, or creates one. The first of the logins that is free becomes the user's login.
 -- An e-mail address of another user is left out: whoever can choose an address elsewhere must not get an account here.
--- `email` is '' for none. ARGV has from 7 on logins. Reply: the user's id.
-function run.subject_user(subject, email, lower_email, card)
+-- `email` is '' for none. From REST on there are logins. Reply: the user's id.
+function run.subject_user(subject, email, lower_email, card, ...)
   local known = redis.call('HGET', KEY.subjects, subject)
-  if known then return {0, known} end
+  if known then return known end
   local ms, seq = next_position()
   local id, login = make_id(ms, seq), nil
-  for at = 7, #ARGV do
+  for at = REST, #ARGV do
     if redis.call('HEXISTS', KEY.logins, ARGV[at]:lower()) == 0 then
       login = ARGV[at]
       break
@@ -174,7 +174,7 @@ function run.subject_user(subject, email, lower_email, card)
     redis.call('HSET', KEY.emails, lower_email, id)
     redis.call('HSET', KEY.user .. id, 'email', email)
   end
-  return {0, id}
+  return id
 end
 
 -- Grants scopes (with blanks between, '' for none) to a user beyond those of the user's tokens. The entry makes all servers
@@ -187,12 +187,12 @@ function write.scopes_grant(admin, uid, scopes)
   return keep_reply(position)
 end
 
--- Sets `card` and `protected` of the row `who`. ARGV has from `at` on six new values as JSON: name, bio, url, place, lang and
+-- Sets `card` and `protected` of the row `who`. From REST on there are six new values as JSON: name, bio, url, place, lang and
 -- protected, '' for each that stays. `values` has the present six, and as seventh the end of the card: '' or the JSON member
 -- with the id that another site gave the user.
-local function fill_card(who, values, at)
+local function fill_card(who, values)
   for n = 1, 6 do
-    values[n] = ARGV[at + n - 1] ~= '' and ARGV[at + n - 1] or values[n]
+    values[n] = ARGV[REST + n - 1] ~= '' and ARGV[REST + n - 1] or values[n]
   end
   who.card = string.format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s%s', unpack(values))
   who.protected = values[6] == 'true'
@@ -208,14 +208,14 @@ local function append_user_entry(kind, who, ms, seq, n)
   return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(who) .. '}}', ms, seq, n)
 end
 
--- Changes the profile of `who` by ARGV (see fill_card). `rest` is the new end of the card; nil keeps it. Values that do
+-- Changes the profile of `who` (see fill_card). `rest` is the new end of the card; nil keeps it. Values that do
 -- not change make no log entry. Returns the position of the last entry, or nil if nothing changed.
-local function change_profile(who, at, rest)
+local function change_profile(who, rest)
   -- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one.
   local values = {who.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)(.*)$')}
   local before, was_protected, position = table.concat(values, ',', 1, 5) .. values[7], who.protected, nil
   values[7] = rest or values[7]
-  fill_card(who, values, at)
+  fill_card(who, values)
   -- Protection changes first, so that later entries are made under it.
   if who.protected ~= was_protected then
     local ms, seq, n = next_position()
@@ -230,9 +230,10 @@ local function change_profile(who, at, rest)
   return position
 end
 
--- Changes a user's profile. ARGV has from 4 on what fill_card says. Reply: position or `unchanged`; user_fields.
-function write.user_update(uid)
-  local position = change_profile(require_active_user(uid), 4)
+-- Changes a user's profile. From REST on there is what fill_card reads. Reply: position or `unchanged`;
+-- user_fields.
+function write.user_update(uid, ...) --> user
+  local position = change_profile(require_active_user(uid))
   return keep_reply(position or 'unchanged', user_fields(uid))
 end
 

@@ -19,6 +19,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``batched_reads``         asks Redis the questions of many opening streams in few calls
 ``timeout_budget``        limits how long one request waits for Redis in total, and has its trace
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
+``script_settings``       what stands in the texts of the scripts as constants: sizes, rules of the site, names of keys
 ``lua_library``           makes the text of a script: the functions of the library that its call needs
 ``stored_form``           the form of the stored data, and the refusal of another one
 ``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis

@@ -18,8 +18,6 @@ PLAIN_SCHEMES = ("redis", "rediss", "unix")
 SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
 CLUSTER_SCHEMES = ("redis+cluster", "rediss+cluster")
 REDIS_PORT = 6379
-SENTINEL_PORT = 26379
-SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES, *CLUSTER_SCHEMES))
 PLAIN_OPTIONS = frozenset({"db", "username", "password"})
 SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 TLS_OPTIONS = frozenset({
@@ -72,7 +70,8 @@ def validate_redis_url(url: str) -> None:
         _parse_database(parts.path.strip("/"))
         _parse_options(parts.query, PLAIN_OPTIONS | (TLS_OPTIONS if parts.scheme == "rediss" else frozenset()))
     else:
-        message = f"must begin with one of {SCHEMES}"
+        schemes = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES, *CLUSTER_SCHEMES))
+        message = f"must begin with one of {schemes}"
         raise InvalidRedisUrl(message)
 
 
@@ -111,13 +110,15 @@ def parse_group_url(url: str) -> RedisGroup | None:
     db, options = _parse_database(database), _parse_options(parts.query, allowed)
     if is_cluster and db:
         raise InvalidRedisUrl("must name no database but 0, because a cluster has no other")
-    port = REDIS_PORT if is_cluster else SENTINEL_PORT
+    port = REDIS_PORT if is_cluster else 26379
+    username, _, password = user_info.partition(":")
+    given = {"username": username, "password": password}
     sentinel_options = SENTINEL_OPTIONS & options.keys()
     return RedisGroup(
         hosts=tuple(_parse_host(host, port) for host in hosts.split(",")),
         is_cluster=is_cluster,
         use_tls=use_tls,
-        credentials=_parse_credentials(user_info),
+        credentials={name: unquote(value) for name, value in given.items() if value},
         tls_options=_select_tls_options(options),
         service=service,
         db=db,
@@ -157,12 +158,6 @@ def _split_url(url: str) -> SplitResult:
     except ValueError:
         raise InvalidRedisUrl("is not a valid URL") from None
     return parts._replace(netloc=rest[:hosts_end]) if has_hosts else parts
-
-
-def _parse_credentials(user_info: str) -> dict[str, str]:
-    username, _, password = user_info.partition(":")
-    credentials = {"username": unquote(username), "password": unquote(password)}
-    return {name: value for name, value in credentials.items() if value}
 
 
 def _parse_host(text: str, default_port: int) -> tuple[str, int]:

@@ -45,17 +45,12 @@ class BatchedReads(Generic[Question, Answer]):
         self._waiting.append((question, answer))
         if len(self._waiting) > self._waiting_calls * MAX_QUESTIONS:
             self._waiting_calls += 1
-            self._start_call()
+            # It begins in the next iteration of the event loop, with the questions that wait then. Its context is
+            # empty, so that the timeout of the request that asked first holds for no other request.
+            call = asyncio.get_running_loop().create_task(self._call(), context=Context())
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
         return answer
-
-    def _start_call(self) -> None:
-        """Start a task that calls ``read`` in the next iteration of the event loop, with the questions that wait then.
-
-        The task has an empty context, so that the timeout of the request that asked first holds for no other request.
-        """
-        call = asyncio.get_running_loop().create_task(self._call(), context=Context())
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
 
     async def _call(self) -> None:
         batch = None

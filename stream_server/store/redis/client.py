@@ -225,30 +225,17 @@ class RedisClient:
             allowed_seconds = min(allowed_seconds, budget.remaining_seconds)
         if allowed_seconds <= 0:
             raise _not_in_time()  # otherwise the commands would be sent and given up at once
-        packed = _pack(commands)
-        lane = self._lanes[choose_lane(commands, len(packed))]
         deadline = start + min(allowed_seconds, self.timeout_seconds)
         try:
-            replies = await self._send(lane, commands, packed, deadline)
+            replies = await self.send(commands, deadline)
             if self._repeats_refused:
-                await self._repeat_refused(lane, commands, replies, deadline)
+                await self._repeat_refused(commands, replies, deadline)
             return replies
         finally:
             if budget is not None:
                 budget.charge(time.monotonic() - start, len(commands))
 
-    async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
-        """Run commands as :meth:`run_pipeline` does, until ``deadline`` (by `time.monotonic`).
-
-        The time does not count against the timeout of the present request. A caller that asks several servers at once
-        uses this method, and counts the time of all of them once.
-        """
-        packed = _pack(commands)
-        return await self._send(self._lanes[choose_lane(commands, len(packed))], commands, packed, deadline)
-
-    async def _repeat_refused(
-        self, lane: LaneConnections, commands: Sequence[Command], replies: list[Any], deadline: float
-    ) -> None:
+    async def _repeat_refused(self, commands: Sequence[Command], replies: list[Any], deadline: float) -> None:
         """Repeat the commands that a former owner of the core's slot refused, until another one takes them.
 
         If none takes them before ``deadline``, their refusals stay among the ``replies``.
@@ -257,7 +244,7 @@ class RedisClient:
             again = [commands[index] for index in refused]
             try:
                 await self._find_owner(cluster_topology.named_owner(replies), deadline)
-                repeated = await self._send(lane, again, _pack(again), deadline)
+                repeated = await self.send(again, deadline)
             except (RedisError, OSError, TimeoutError, Unavailable):
                 return
             cluster_topology.insert_replies(commands, replies, refused, repeated)
@@ -274,10 +261,18 @@ class RedisClient:
             if self.topology.core_owner == before:
                 await asyncio.sleep(SAME_OWNER_PAUSE_SECONDS)
 
-    async def _send(
-        self, lane: LaneConnections, commands: Sequence[Command], packed: bytes, deadline: float
-    ) -> list[Any]:
-        """Send commands once and return their replies. A connection that ends before it takes them is replaced once."""
+    async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
+        """Run commands as :meth:`run_pipeline` does, until ``deadline`` (by `time.monotonic`).
+
+        The time does not count against the timeout of the present request. A caller that asks several servers at once
+        uses this method, and counts the time of all of them once. A connection that ends before it takes the commands
+        is replaced once.
+        """
+        if PACKED.issuperset(map(type, commands)):
+            packed = b"".join(commands)  # type: ignore[arg-type]  # all are bytes
+        else:  # hiredis packs in C; in Python it would be a third of the cost of a post
+            packed = b"".join([each if isinstance(each, bytes) else pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
+        lane = self._lanes[choose_lane(commands, len(packed))]
         try:
             for _ in range(2):
                 connection = lane.find_free(self.timeout_seconds) or await lane.open_another(deadline)
@@ -324,13 +319,6 @@ def _is_named(guide: Guide, address: tuple[str, int]) -> bool:
 
 def _not_in_time() -> Unavailable:
     return unavailable_error(TimeoutError())
-
-
-def _pack(commands: Sequence[Command]) -> bytes:
-    """Return commands in Redis' protocol. hiredis packs in C; in Python it would be a third of the cost of a post."""
-    if PACKED.issuperset(map(type, commands)):
-        return b"".join(commands)  # type: ignore[arg-type]  # all are bytes
-    return b"".join([each if isinstance(each, bytes) else pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -71,7 +72,7 @@ class ClusterTopology:
     def __init__(self, group: RedisGroup, timeout_seconds: float) -> None:
         self.group = group
         self.timeout_seconds = timeout_seconds
-        self.on_table: Callable[[], None] = _ignore_table
+        self.on_table: Callable[[], None] = lambda: None  # a process that uses the truth only needs no news of it
         self._shard_by_slot: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._shards: list[Shard] = []
         self._is_core_failing_over = False
@@ -178,7 +179,10 @@ class ClusterTopology:
         usable = [answer for answer in answers if answer is not None]
         if not usable:
             raise NotACluster("the Redis of the cluster URL is not in a cluster")
-        await self._forget_clients()
+        # Nodes that are not asked any more lose their connection. If this is cancelled, `close` closes the rest.
+        for node in self._clients.keys() - set(self._asked):
+            await self._clients[node].aclose()
+            del self._clients[node]
         return usable
 
     def _choose(self, known: list[HostPort]) -> list[HostPort]:
@@ -216,21 +220,15 @@ class ClusterTopology:
             client = self._clients[node] = self.open_client(node)
         return client
 
-    async def _forget_clients(self) -> None:
-        """Close the connections to nodes that are not asked any more. If cancelled, :meth:`close` closes the rest."""
-        for node in self._clients.keys() - set(self._asked):
-            await self._clients[node].aclose()
-            del self._clients[node]
-
     def _take(self, answers: list[Answer] | Exception) -> None:
         """Make a new table of slots from the answers, unless they are equal to the last answers."""
         if isinstance(answers, Exception) or answers == self._answers:
             return
         self._answers = answers
         # Where two nodes have the same epoch, Redis gives a higher one to the node with the smaller id.
-        claims = sorted((claim for answer in answers for claim in answer), key=_by_id, reverse=True)
+        claims = sorted(chain.from_iterable(answers), key=lambda claim: claim.node_id, reverse=True)
         table: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
-        for claim in sorted(claims, key=_by_epoch):
+        for claim in sorted(claims, key=lambda claim: claim.epoch):
             size = claim.last_slot - claim.first_slot + 1
             table[claim.first_slot : claim.last_slot + 1] = [Shard(claim.primary, claim.replicas)] * size
         self._shard_by_slot = table
@@ -310,22 +308,6 @@ def _is_failing_over(claims: list[Claim], core_owner: HostPort | None) -> bool:
     return 2 * sum(votes) > len(votes)
 
 
-def _by_id(claim: Claim) -> str:
-    return claim.node_id
-
-
-def _by_epoch(claim: Claim) -> int:
-    return claim.epoch
-
-
-def _ignore_table() -> None:
-    """Do nothing: the ``on_table`` of a process that uses the truth only."""
-
-
-UNKNOWN_HOSTS = ("", "?")
-"""Hosts in the place of one that the node does not know."""
-
-
 def find_refused(commands: Sequence[Command], replies: Sequence[Any]) -> list[int]:
     """Return the indexes of the commands on the core's slot that were refused with MOVED, and so did not run.
 
@@ -341,7 +323,8 @@ def find_refused(commands: Sequence[Command], replies: Sequence[Any]) -> list[in
 def named_owner(replies: Sequence[Any]) -> HostPort | None:
     """Return the node that the first refusal names as the owner of the slot, or None if it names no host."""
     owner = next((reply.node_addr for reply in replies if _is_core_moved(reply)), None)
-    return None if owner is None or owner[0] in UNKNOWN_HOSTS else owner
+    # Both hosts stand for one that the node does not know.
+    return None if owner is None or owner[0] in {"", "?"} else owner
 
 
 def insert_replies(commands: Sequence[Command], replies: list[Any], refused: Sequence[int], again: list[Any]) -> None:

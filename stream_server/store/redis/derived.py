@@ -37,9 +37,6 @@ from stream_server.store.redis.refusals import to_api_error, unavailable_error
 PAUSE_SECONDS = 0.02
 """Pause in seconds after TRYAGAIN, and before a command follows more than one node's word."""
 
-PING_PAUSE_SECONDS = 0.25
-"""Seconds between two questions to a node that does not answer."""
-
 SUSPECT_SHARE = 0.3
 """Share of the timeout after which a call that waits makes this process send PING, and for which PING may wait.
 
@@ -48,9 +45,6 @@ Both together end before the timeout, so the first calls do not wait for all of 
 
 ASKING: Command = ("ASKING",)
 """Lets a node that receives a slot run the next command on it, although another node still owns the slot."""
-
-UNKNOWN_HOST = "?"
-"""What a node says in place of a host that it does not know. Its port without a host means the same host."""
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +135,7 @@ class DerivedRouter:
 
     async def close(self) -> None:
         """Close the connections to all nodes. The client of the truth stays open."""
-        self._topology.on_table = _ignore_table
+        self._topology.on_table = lambda: None
         for task in (*self._closing, *([self._probing] if self._probing else [])):
             task.cancel()
             await asyncio.wait([task])
@@ -250,7 +244,8 @@ class DerivedRouter:
         host, port = reply.node_addr
         is_moved = isinstance(reply, MovedError)
         self.follow_ups["moved" if is_moved else "ask"] += 1
-        named = target if host == UNKNOWN_HOST else Target((host or target.node[0], port), asking=not is_moved)
+        # A node says `?` in place of a host that it does not know. A port without a host means the same host.
+        named = target if host == "?" else Target((host or target.node[0], port), asking=not is_moved)
         if is_moved:
             self._topology.request_refresh(named.node)
         return named
@@ -272,7 +267,7 @@ class DerivedRouter:
         """Ask the suspected nodes until all of them answer or have left the table."""
         while suspects := [node for node in self._nodes.values() if node.is_suspect]:
             await asyncio.gather(*map(self._ping, suspects))
-            await asyncio.sleep(PING_PAUSE_SECONDS)
+            await asyncio.sleep(0.25)
 
     async def _ping(self, node: Node) -> None:
         """Ask a node. If it is silent, the calls that wait for it fail.
@@ -346,7 +341,3 @@ async def _gather(calls: Sequence[Coroutine[Any, Any, None]]) -> None:
 def _log_failure(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.error("the probe of a Redis node failed", exc_info=error)
-
-
-def _ignore_table() -> None:
-    """Do nothing: the ``on_table`` of a closed store."""

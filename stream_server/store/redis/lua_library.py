@@ -11,16 +11,26 @@ call says how it treats a repeated request:
 ``line.``   a line of another site, which looks for the kept reply of the line first
 ``run.``    it may run twice, and keeps no reply
 
+The first line of a call declares its arguments and its reply, for Lua and for Python (``store/redis/scripts``)::
+
+    function deed.talk_open(uid, name_json, ...) --> id
+
+A caller in Python gives arguments by these names. With ``...``, more arguments may follow: they stand in ARGV from the
+index `REST` on, which has its own value in each script. Behind ``-->`` stand the names of the values of the reply: of a
+write those behind the kept one, of a ``run.`` call all. A call without ``-->`` has no such values, or a ``run.`` call
+one reply as a whole.
+
 Redis makes all functions of a script anew for each call, which costs about 0.1 µs each. A constant that a function
 takes from a local variable makes this dearer, so constants stand in the text as values.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from hashlib import sha1
 from importlib import resources
-from typing import NamedTuple, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
 
@@ -28,7 +38,7 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _STATEMENT = re.compile(
     r"local (?P<constant>[A-Z][A-Z0-9_]*) = (?P<value>.+)\n"
     r"|(?:local function (?P<name>\w+)|function (?P<kind>\w+)\.(?P<call>\w+))"
-    r"(?P<rest>\((?P<parameters>[^)]*)\)(?s:.*?)^end\n)"
+    r"\((?P<parameters>[^)]*)\)(?: --> (?P<results>.*))?(?P<body>(?s:.*?)^end\n)"
     r"|\s+",
     re.MULTILINE,
 )
@@ -46,22 +56,36 @@ _ENDINGS = {
 }
 """The last lines of a script by the first word of its call. ``{call}`` is ``{name}({arguments})``."""
 
-_COUNTER = "local appended, surplus = 0\n"
-"""The first line of a script: the bytes that it has appended to the log, and the surplus of the log's size (log.lua).
-
-All its functions share these variables.
-"""
-
 _FIRST_ARGUMENT = 3
 """The index in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
 
 
+class Declaration(NamedTuple):
+    """What the first line of a call says.
+
+    Attributes:
+        kind: How the call treats a repeated request.
+        parameters: The names of its arguments, in their order.
+        takes_rest: Whether more arguments may follow.
+        results: The names of the values of its reply, in their order.
+    """
+
+    kind: str
+    parameters: tuple[str, ...]
+    takes_rest: bool
+    results: tuple[str, ...]
+
+
 class Script(NamedTuple):
-    """The complete text of a Lua script, its SHA-1, by which EVALSHA calls it, and the names of its arguments."""
+    """The complete text of a Lua script, its SHA-1, by which EVALSHA calls it, and what its call declares.
+
+    ``order`` returns arguments, given by name, in the order of the declaration. It raises KeyError if one is missing.
+    """
 
     text: str
     sha1: str
-    parameters: tuple[str, ...]
+    declared: Declaration
+    order: Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
 class _Function(NamedTuple):
@@ -75,8 +99,7 @@ class LuaLibrary:
     """The functions, calls and constants of the library.
 
     Attributes:
-        calls: How each call treats a repeated request, by its name.
-        parameters: The names of the arguments of each call, in their order. More may follow in ARGV.
+        calls: What each call declares, by its name.
     """
 
     def __init__(self, texts: Iterable[str], constants: Mapping[str, str]) -> None:
@@ -87,17 +110,24 @@ class LuaLibrary:
         self._functions: dict[str, _Function] = {}
         self._constants = dict(constants)
         self._scripts: dict[str, _Function] = {}
-        self.calls: dict[str, str] = {}
-        self.parameters: dict[str, tuple[str, ...]] = {}
+        self.calls: dict[str, Declaration] = {}
         for text in texts:
             self._read(_COMMENT.sub("", text))
 
     def script(self, call: str) -> str:
-        """Return the complete text of the script of a call. Raises KeyError for an unknown call or ``KEY.…`` name."""
+        """Return the complete text of the script of a call.
+
+        Raises KeyError for an unknown call or ``KEY.…`` name, and ValueError for one of `REST` and ``...`` without the
+        other.
+        """
         needed = dict[str, None]()
         self._collect(self._scripts[call], needed)
-        text = "".join([_COUNTER, *(self._functions[name].text for name in needed), self._scripts[call].text])
-        return self._put_constants(text)
+        # All functions share the bytes that the script has appended to the log, and the surplus of its size (log.lua).
+        shared = "local appended, surplus = 0\n"
+        text = "".join([shared, *(self._functions[name].text for name in needed), self._scripts[call].text])
+        if self.calls[call].takes_rest != bool(re.search(r"\bREST\b", text)):
+            raise ValueError(f"{call} must have both or neither: `...` in its declaration, and REST")
+        return self._put_constants(text, str(_FIRST_ARGUMENT + len(self.calls[call].parameters)))
 
     def _collect(self, function: _Function, needed: dict[str, None]) -> None:
         """Add the functions that a function needs, each behind those that it needs itself."""
@@ -117,32 +147,38 @@ class LuaLibrary:
             if found["constant"]:
                 _add(self._constants, found["constant"], found["value"])
             elif found["name"]:
-                _add(self._functions, found["name"], _to_function(f"local function {found['name']}{found['rest']}"))
+                text_of = f"local function {found['name']}({found['parameters']}){found['body']}"
+                _add(self._functions, found["name"], _to_function(text_of))
             elif found["call"]:
-                _add(self.calls, found["call"], found["kind"])
-                self.parameters[found["call"]] = tuple(_WORD.findall(found["parameters"]))
-                self._scripts[found["call"]] = _to_function(_script_end(found))
+                names = tuple(_WORD.findall(found["parameters"]))
+                results = tuple(_WORD.findall(found["results"] or ""))
+                declared = Declaration(found["kind"], names, found["parameters"].endswith("..."), results)
+                _add(self.calls, found["call"], declared)
+                # Not with `...`: Lua would make a table of the arguments at each call.
+                text_of = f"local function {found['call']}({', '.join(names)}){found['body']}"
+                self._scripts[found["call"]] = _to_function(text_of + _script_end(found["call"], declared))
 
-    def _put_constants(self, text: str) -> str:
-        """Return a Lua text in which the value of each constant stands in the place of its name, also within values."""
-        before = ""
+    def _put_constants(self, text: str, rest: str) -> str:
+        """Return a Lua text in which the value of each constant stands in the place of its name, also within values.
+
+        ``rest`` is the value of the constant `REST`.
+        """
+        constants, before = {**self._constants, "REST": rest}, ""
+
+        def value(found: re.Match[str]) -> str:
+            name = found[0]  # or a string, which stays as it is
+            return constants[name] if name.startswith("KEY.") else constants.get(name, name)
+
         while text != before:
-            before, text = text, _NAME.sub(self._value, text)
+            before, text = text, _NAME.sub(value, text)
         return text
 
-    def _value(self, found: re.Match[str]) -> str:
-        name = found[0]  # or a string, which stays as it is
-        return self._constants[name] if name.startswith("KEY.") else self._constants.get(name, name)
 
-
-def _script_end(found: re.Match[str]) -> str:
-    """Return a call as a local function, and the lines that call it with the arguments of the script."""
-    name = found["call"]
-    count = len(_WORD.findall(found["parameters"]))
-    arguments = ", ".join(f"ARGV[{at}]" for at in range(_FIRST_ARGUMENT, _FIRST_ARGUMENT + count))
-    return f"local function {name}{found['rest']}" + _ENDINGS[found["kind"]].format(
-        name=name, arguments=arguments, call=f"{name}({arguments})"
-    )
+def _script_end(name: str, declared: Declaration) -> str:
+    """Return the lines that run a call with the arguments of the script."""
+    last = _FIRST_ARGUMENT + len(declared.parameters)
+    arguments = ", ".join(f"ARGV[{at}]" for at in range(_FIRST_ARGUMENT, last))
+    return _ENDINGS[declared.kind].format(name=name, arguments=arguments, call=f"{name}({arguments})")
 
 
 def _to_function(text: str) -> _Function:
@@ -157,11 +193,17 @@ def _add(table: dict[str, Value], name: str, value: Value) -> None:
 
 def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
     """Return the script of each call of a library, by its name."""
-    texts = {call: library.script(call) for call in library.calls}
-    return {
-        name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest(), library.parameters[name])
-        for name, text in texts.items()
-    }
+    made = {}
+    for name, declared in library.calls.items():
+        text, names = library.script(name), declared.parameters
+        # For nine arguments, itemgetter takes 0.1 µs, and a loop 0.5. Of one it would return the bare value.
+        order = itemgetter(*names) if len(names) > 1 else partial(_pick, names)
+        made[name] = Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest(), declared, order)
+    return made
+
+
+def _pick(names: tuple[str, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(named[name] for name in names)
 
 
 @cache

@@ -234,8 +234,11 @@ class PipelinedConnection(asyncio.Protocol):
         self._unanswered_commands -= call.command_count
         if not call.future.done():
             error = _find_failure(call.replies) if call.is_refused else None
-            if call.is_write and error is None and self._is_current is not None and not self._is_current():
-                error = _doubt(call.replies)
+            is_doubted = call.is_write and error is None and self._is_current is not None and not self._is_current()
+            # A primary that stood still or was cut off still makes waiting writes before it learns of the new primary,
+            # and is about to lose them. If it refused all commands, nothing is lost.
+            if is_doubted and not all(isinstance(reply, RedisError) for reply in call.replies):
+                error = NoReply("Redis is a replica now")
             if error is None:
                 call.future.set_result(call.replies)
             else:
@@ -284,17 +287,11 @@ class PipelinedConnection(asyncio.Protocol):
             self._is_retired = True
             self._transport.abort()
             return
-        self._drop_expired_waiting(now)
-        self._schedule_next_check()
-
-    def _drop_expired_waiting(self, now: float) -> None:
         for call in self._waiting:
             if call.deadline <= now:
                 call.fail(TimeoutError())
         self._waiting = deque(call for call in self._waiting if not call.future.done())
         self._waiting_bytes = sum(len(call.packed) for call in self._waiting)
-
-    def _schedule_next_check(self) -> None:
         ends = [call.deadline for call in (*self._unanswered, *self._waiting) if not call.future.done()]
         if self._unanswered:
             ends.append(self._unanswered[0].deadline + self._late_reply_seconds)
@@ -322,12 +319,3 @@ def _find_failure(replies: list[Any]) -> Exception | None:
             lost.__cause__ = reply
             return lost
     return None
-
-
-def _doubt(replies: list[Any]) -> NoReply | None:
-    """Return the error for a write that a former primary made and is about to lose, or None if it made none.
-
-    A primary that stood still or was cut off still makes waiting writes before it learns of the new primary. If it
-    refused all commands, nothing is lost.
-    """
-    return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply("Redis is a replica now")

@@ -6,6 +6,9 @@ One step hides the user, ends the sessions, and leaves a job that removes the re
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.noun import Noun
 
+_BY_ADMIN = "-"
+"""Stands in the place of the hash of the user's password, which no administrator knows."""
+
 
 class Accounts(Noun):
     """Deletes accounts."""
@@ -15,12 +18,11 @@ class Accounts(Noun):
 
         Raises Forbidden ``wrong_password`` if the account has another password now.
         """
-        await self._scripts.write("account_delete", idempotency_key, uid, uid, password_hash)
+        await self._scripts.write("account_delete", idempotency_key, actor=uid, uid=uid, password=password_hash)
 
     async def delete(self, admin: str, uid: str, idempotency_key: IdempotencyKey) -> None:
         """Delete the account of another user. A repetition changes nothing.
 
         Raises NotFound for an unknown user, and BadRequest if administrators delete themselves.
         """
-        # A hyphen stands in the place of the hash of the user's password, which no administrator knows.
-        await self._scripts.write("account_delete", idempotency_key, admin, uid, "-")
+        await self._scripts.write("account_delete", idempotency_key, actor=admin, uid=uid, password=_BY_ADMIN)

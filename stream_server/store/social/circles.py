@@ -45,7 +45,9 @@ class Circles(Noun):
         fields: list[str | bytes | int] = []
         for name, value in changes.items():
             fields += (name, int(value)) if isinstance(value, bool) else (f"{name}_json", encode_json(value))
-        reply = await self._scripts.write("circle_update", idempotency_key, uid, circle, self.noun, *fields)
+        reply = await self._scripts.write(
+            "circle_update", idempotency_key, uid=uid, id=circle, noun=self.noun, rest=fields
+        )
         return await self._written_circle(reply, uid, circle)
 
     async def get(self, viewer: str, circle: str) -> bytes:
@@ -64,11 +66,13 @@ class Circles(Noun):
         return await self._page(self.of_user, uid, page_request, show, gate=sight.gate(uid, "user id"))
 
     async def _create(
-        self, script: str, uid: str, trait: str, name: str, description: str, idempotency_key: IdempotencyKey
+        self, script: str, uid: str, name: str, description: str, idempotency_key: IdempotencyKey, **trait: str
     ) -> bytes:
-        """Create a list or a group. ``trait`` is the kind of a group, or whether a list is private ("1" or "0")."""
-        texts = (encode_json(name), encode_json(description))
-        reply = await self._scripts.write(script, idempotency_key, uid, trait, *texts)
+        """Create a list or a group. ``trait`` is the ``kind`` of a group, or whether a list is ``private``."""
+        reply = await self._scripts.write(
+            script, idempotency_key, uid=uid, name_json=encode_json(name), description_json=encode_json(description),
+            **trait,
+        )  # fmt: skip
         return await self._written_circle(reply, uid, str(position_of(reply).status_number))
 
     async def _written_circle(self, reply: WriteReply, uid: str, circle: str) -> bytes:
@@ -93,11 +97,11 @@ class Lists(Circles):
     ) -> bytes:
         """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 100 lists."""
         trait = "1" if private else "0"
-        return await self._create("list_create", uid, trait, name, description, idempotency_key)
+        return await self._create("list_create", uid, name, description, idempotency_key, private=trait)
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a list. The list disappears at once. A background job deletes its timeline and its members later."""
-        await self._scripts.write("list_delete", idempotency_key, uid, list_id)
+        await self._scripts.write("list_delete", idempotency_key, uid=uid, id=list_id)
 
     async def list_owned(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the lists that a user owns as JSON, newest first. Private lists are included only for their owner."""
@@ -136,10 +140,12 @@ class Lists(Circles):
     async def _change_member(
         self, kind: str, mode: str, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey
     ) -> bytes:
-        reply = await self._scripts.write("list_change_member", idempotency_key, uid, list_id, member, kind)
+        reply = await self._scripts.write(
+            "list_change_member", idempotency_key, owner=uid, id=list_id, uid=member, kind=kind
+        )
         if not reply.is_repeat:  # the first write has enqueued the job of the timeline
-            _, fence, newest_ids = reply.first_time_extra
-            await self._syndication.apply_changes(TimelineChange("list", list_id, member, mode, fence, newest_ids))
+            fence, newest = reply.first_time["fence"], reply.first_time["newest"]
+            await self._syndication.apply_changes(TimelineChange("list", list_id, member, mode, fence, newest))
         return await self._written_circle(reply, uid, list_id)
 
 
@@ -156,11 +162,11 @@ class Groups(Circles):
 
         Returns the group as JSON. Raises TooLarge ``too_many`` if the owner is in 1,000 groups already.
         """
-        return await self._create("group_create", uid, kind, name, description, idempotency_key)
+        return await self._create("group_create", uid, name, description, idempotency_key, kind=kind)
 
     async def delete(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a group. The statuses posted in it remain, but only their authors can still see them."""
-        await self._scripts.write("group_delete", idempotency_key, uid, group)
+        await self._scripts.write("group_delete", idempotency_key, uid=uid, id=group)
 
     async def list_invitations(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the groups to which a user is invited, last invited first."""
@@ -198,10 +204,10 @@ class Groups(Circles):
         TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups. Raises Forbidden
         ``unanswered`` if three invitations of ``uid`` wait for the member's answer.
         """
-        reply = await self._scripts.write("group_join", idempotency_key, uid, group, member)
+        reply = await self._scripts.write("group_join", idempotency_key, uid=uid, id=group, other=member)
         return await self._written_circle(reply, uid, group), reply.value.endswith(b"invited")
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Remove ``member`` from a group of ``uid``; return the group's JSON. Raises BadRequest for the owner."""
-        reply = await self._scripts.write("group_leave", idempotency_key, uid, group, member)
+        reply = await self._scripts.write("group_leave", idempotency_key, uid=uid, id=group, other=member)
         return await self._written_circle(reply, uid, group)

@@ -19,17 +19,11 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.refusals import write_error_to_api_error
-from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply, position_of
+from stream_server.store.redis.scripts import ScriptCall, Scripts, WriteReply, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.statuses import StatusDraft, post_call
 from stream_server.store.social.users import profile_arguments
 from stream_server.store.timelines.syndication import FanOut, Syndication, TimelineChange
-
-_SHARED_SCRIPTS = {
-    **dict.fromkeys(("unblock", "mute", "unmute"), "ingest_relation"),
-    **dict.fromkeys(("suspend", "reinstate"), "ingest_suspension"),
-}
-"""Scripts by what the line does. The script of any other line has its name."""
 
 
 class IngestWrite(NamedTuple):
@@ -38,12 +32,12 @@ class IngestWrite(NamedTuple):
     Attributes:
         op: What the line does, such as ``user``, ``post`` or ``follow``.
         name: The line's id: the foreign id of the status or change. A name with a comma is that of a state.
-        arguments: Arguments of the script.
+        call: The call of the script that makes the write.
     """
 
     op: str
     name: str
-    arguments: tuple[ScriptArgument, ...]
+    call: ScriptCall
 
 
 class Ingested(NamedTuple):
@@ -76,7 +70,7 @@ class Ingest(Noun):
 
         Raises `Unavailable` if Redis does not answer.
         """
-        await self._scripts.call("ingest_begin", keys.META, uid, token_digest)
+        await self._scripts.call("ingest_begin", keys.META, uid=uid, digest=token_digest)
 
     def user(
         self, foreign_id: str, login: str, profile: Mapping[str, str | bool | None], change_id: str | None = None
@@ -87,19 +81,21 @@ class Ingest(Noun):
         ``profile`` maps names of :class:`ProfileCard` members to values; None removes a value. With ``change_id``, the
         site's id of this change, the line takes effect once.
         """
-        return IngestWrite("user", change_id or f"{foreign_id},", (foreign_id, login, *profile_arguments(profile)))
+        named = {"foreign_id": foreign_id, "login": login}
+        call = ScriptCall("ingest_user", named, profile_arguments(profile))
+        return IngestWrite("user", change_id or f"{foreign_id},", call)
 
     def post(self, foreign_id: str, author: str, draft: StatusDraft, posted_ms: int | None) -> IngestWrite:
         """Return the line that posts a status. ``author`` and the ids of ``draft`` are foreign ids.
 
         ``posted_ms`` is the time that the status shows, in ms since 1970; None for the time of its arrival.
         """
-        _, arguments = post_call(draft, self._detect_language, foreign_id, posted_ms)
-        return IngestWrite("post", foreign_id, (author, *arguments))
+        call = post_call(author, draft, self._detect_language, foreign_id, posted_ms)
+        return IngestWrite("post", foreign_id, call._replace(script="ingest_post"))
 
     def delete(self, foreign_id: str) -> IngestWrite:
         """Return the line that deletes a status."""
-        return IngestWrite("delete", foreign_id, (foreign_id,))
+        return IngestWrite("delete", foreign_id, ScriptCall("ingest_delete", {"foreign_id": foreign_id}))
 
     def change_relation(self, op: str, source: str, target: str, change_id: str | None) -> IngestWrite:
         """Return the line by which ``source`` follows, blocks or mutes ``target``, or ends that.
@@ -107,21 +103,28 @@ class Ingest(Noun):
         With ``change_id``, the site's id of this change, the line takes effect once. Without it, the line takes effect
         whenever the two users do not have the wanted state.
         """
-        return IngestWrite(op, change_id or f"{source},{target}", (source, target, op))
+        users = {"foreign_source": source, "foreign_target": target}
+        if op in {"follow", "unfollow", "block"}:
+            call = ScriptCall(f"ingest_{op}", users)
+        else:
+            call = ScriptCall("ingest_relation", {**users, "kind": op})
+        return IngestWrite(op, change_id or f"{source},{target}", call)
 
     def change_suspension(self, op: str, foreign_id: str, change_id: str | None, by: str) -> IngestWrite:
         """Return the line that suspends a user or reinstates one (``op``). ``by`` is the own id of the token's user.
 
         ``change_id`` is as in :meth:`change_relation`.
         """
-        return IngestWrite(op, change_id or f"{foreign_id},", (foreign_id, by, op))
+        call = ScriptCall("ingest_suspension", {"foreign_id": foreign_id, "admin": by, "kind": op})
+        return IngestWrite(op, change_id or f"{foreign_id},", call)
 
     def delete_user(self, foreign_id: str, change_id: str | None, by: str) -> IngestWrite:
         """Return the line that deletes the account of a user. ``by`` is the own id of the token's user.
 
         ``change_id`` is as in :meth:`change_relation`.
         """
-        return IngestWrite("delete_user", change_id or f"{foreign_id},", (foreign_id, by))
+        call = ScriptCall("ingest_delete_user", {"foreign_id": foreign_id, "admin": by})
+        return IngestWrite("delete_user", change_id or f"{foreign_id},", call)
 
     async def write(self, lines: Sequence[IngestWrite]) -> tuple[list[Ingested | ApiError], Awaitable[object]]:
         """Write lines in their order, in one round trip. Return the result or refusal of each, and what must follow.
@@ -130,19 +133,12 @@ class Ingest(Noun):
         update them. Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if replies were lost. In both
         cases the lines may be written again.
         """
-        writes = [
-            (
-                _SHARED_SCRIPTS.get(line.op) or f"ingest_{line.op}",
-                IdempotencyKey("ingest", f"{line.op}:{line.name}", 0),
-                line.arguments,
-            )
-            for line in lines
-        ]
+        writes = [(line.call, IdempotencyKey("ingest", f"{line.op}:{line.name}", 0)) for line in lines]
         replies = await self._scripts.write_each(writes)
         done = [
             (line, reply)
             for line, reply in zip(lines, replies, strict=True)
-            if isinstance(reply, WriteReply) and reply.first_time_extra
+            if isinstance(reply, WriteReply) and reply.first_time
         ]
         posted = [_fan_out_of(reply) for line, reply in done if line.op == "post"]
         others = [self._follow_up(line, reply) for line, reply in done if line.op != "post"]
@@ -160,19 +156,21 @@ class Ingest(Noun):
         if line.op == "delete":
             await self._syndication.withdraw(_fan_out_of(reply))
             return
-        actor, fence, newest, *back = reply.first_time_extra
-        source, target = actor.decode(), _result_of(reply).id
+        first = reply.first_time
+        source, target = first["uid"].decode(), _result_of(reply).id
         mode = "merge" if line.op == "follow" else "remove"
-        changes = [TimelineChange("home", source, target, mode, fence, newest.split())]
-        if back:  # a block
-            changes.append(TimelineChange("home", target, source, mode, back[0], back[1].split()))
+        changes = [TimelineChange("home", source, target, mode, first["fence"], first["newest"].split())]
+        if "fence_back" in first:  # a block
+            newest = first["newest_back"].split()
+            changes.append(TimelineChange("home", target, source, mode, first["fence_back"], newest))
         await self._syndication.apply_changes(*changes)
 
 
 def _fan_out_of(reply: WriteReply) -> FanOut:
     """Return which timelines to update, from the script's reply to a line ``post`` or ``delete``."""
-    actor, fence, *readers = reply.first_time_extra
-    return FanOut(actor.decode(), _result_of(reply).id, fence, *(words.split() for words in readers))
+    first = reply.first_time
+    followers, lists, asleep = (first[name].split() for name in ("followers", "lists", "asleep"))
+    return FanOut(first["uid"].decode(), _result_of(reply).id, first["fence"], followers, lists, asleep)
 
 
 def _result_of(reply: WriteReply) -> Ingested:

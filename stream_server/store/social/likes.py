@@ -31,11 +31,13 @@ class Likes(Noun):
         Raises NotFound if the status is hidden from the user. Raises Forbidden ``not_yours`` if the status is in a
         group of users and the user is not a member.
         """
-        return _make_like_result(await self._scripts.write("like", idempotency_key, uid, status), is_liked=True)
+        reply = await self._scripts.write("like", idempotency_key, uid=uid, id=status)
+        return _make_like_result(reply, is_liked=True)
 
     async def unlike(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> LikeResult:
         """Remove a like, also from a hidden status. Raises NotFound for a hidden status that the user does not like."""
-        return _make_like_result(await self._scripts.write("unlike", idempotency_key, uid, status), is_liked=False)
+        reply = await self._scripts.write("unlike", idempotency_key, uid=uid, id=status)
+        return _make_like_result(reply, is_liked=False)
 
     async def has_liked(self, uid: str, status: str) -> bool:
         """Return whether a user likes a status. Raises NotFound if the user may not see the status."""
@@ -68,14 +70,14 @@ class Favorites(Noun):
 
     async def add(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> None:
         """Add a status to the user's private favorites. Raises NotFound if the status is hidden from the user."""
-        await self._scripts.write("favorite", idempotency_key, uid, status)
+        await self._scripts.write("favorite", idempotency_key, uid=uid, id=status)
 
     async def remove(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> None:
         """Remove a status from the user's favorites, even if the status has been deleted or hidden since.
 
         Raises NotFound if the status is not a favorite and the user may not see it.
         """
-        await self._scripts.write("unfavorite", idempotency_key, uid, status)
+        await self._scripts.write("unfavorite", idempotency_key, uid=uid, id=status)
 
     async def is_favorite(self, uid: str, status: str) -> bool:
         """Return whether a status is a favorite of the user. Raises NotFound if the user may not see the status."""

@@ -78,7 +78,7 @@ class Notifications(Noun):
         An id below that of an earlier call changes nothing. The notification with this id need not exist any more.
         Raises NotFound if the id is higher than all ids that the store has issued.
         """
-        await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
+        await self._scripts.write("notifications_mark_read", idempotency_key, uid=uid, id=notification_id)
         return await self._count_unread(uid, _Subjects(self._sight(uid)), await self._read_mark(uid))
 
 

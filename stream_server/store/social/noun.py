@@ -73,8 +73,8 @@ class Noun:
         The script returns the row to the first call only. A repetition reads the user from the write's entry on the
         log, which has no e-mail address. Without such an entry, it gets the present user.
         """
-        if reply.first_time_extra:
-            return UserRow(*reply.first_time_extra[0]).own_json()
+        if reply.first_time:
+            return UserRow(*reply.first_time["user"]).own_json()
         return await read_own(self._redis, uid, await self._logged(reply, "user"))
 
     async def _written(self, reply: WriteReply, member: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -83,8 +83,8 @@ class Noun:
         The script returns the object to the first call only. For a repetition it is read from the write's entry on the
         log, where it is the member ``member``. Without such an entry, ``read`` returns the present object.
         """
-        if reply.first_time_extra:
-            return bytes(reply.first_time_extra[0])
+        if reply.first_time:
+            return bytes(reply.first_time["json"])
         return await self._logged(reply, member) or await read()
 
     async def _logged(self, reply: WriteReply, member: str) -> bytes | None:

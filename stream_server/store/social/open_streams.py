@@ -135,7 +135,7 @@ class OpenStreams(Noun):
     async def send_command(self, uid: str, command: dict[str, object], idempotency_key: IdempotencyKey) -> None:
         """Send a command for a stream through the log: see `StreamCommand` in `events/entry.py`."""
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, **command})
-        await self._scripts.write("stream_command", idempotency_key, body)
+        await self._scripts.write("stream_command", idempotency_key, body=body)
 
     async def ask(self, question: StreamQuestion) -> None:
         """Ask the other processes to describe the streams of a user. :meth:`read_answers` returns what they say."""

@@ -26,7 +26,7 @@ from stream_server.store.pagination import (
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.reads.users import show_users
 from stream_server.store.redis.refusals import BAD_REQUEST_MESSAGES, parse_refusal, write_error_to_api_error
-from stream_server.store.redis.scripts import WriteReply
+from stream_server.store.redis.scripts import ScriptCall, WriteReply
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import TimelineChange
 
@@ -56,7 +56,9 @@ class Follows(Noun):
         user who blocks the follower. Raises BadRequest if users follow themselves or a user whom they block. Raises
         Forbidden ``not_yours`` if the list belongs to another user, and TooLarge if the user follows too many people.
         """
-        reply = await self._scripts.write("follow", idempotency_key, source, target, list_id)
+        reply = await self._scripts.write(
+            "follow", idempotency_key, source_id=source, target_id=target, list_id=list_id
+        )
         await self._syndication.apply_changes(*_timeline_changes("merge", source, target, list_id, reply))
         if reply.value.endswith(b" requested"):
             return b'{"following":false,"requested":true}'
@@ -68,7 +70,9 @@ class Follows(Noun):
         With ``list_id``, also removes the user from this list of the follower. Raises NotFound for an unknown user and
         for a user who blocks the follower, and Forbidden ``not_yours`` if the list belongs to another user.
         """
-        reply = await self._scripts.write("unfollow", idempotency_key, source, target, list_id)
+        reply = await self._scripts.write(
+            "unfollow", idempotency_key, source_id=source, target_id=target, list_id=list_id
+        )
         await self._syndication.apply_changes(*_timeline_changes("remove", source, target, list_id, reply))
         return b'{"following":false,"requested":false}'
 
@@ -89,7 +93,10 @@ class Follows(Noun):
         if idempotency_key.is_clients:
             await self._scripts.write("batch_claim_key", idempotency_key)
         changes = [("follow", uid) for uid in follow] + [("unfollow", uid) for uid in unfollow]
-        writes = [(verb, idempotency_key.for_part(i), (source, uid, "")) for i, (verb, uid) in enumerate(changes)]
+        writes = [
+            (ScriptCall(verb, {"source_id": source, "target_id": uid, "list_id": ""}), idempotency_key.for_part(i))
+            for i, (verb, uid) in enumerate(changes)
+        ]
         replies = await self._scripts.write_each(writes)
         if idempotency_key.is_clients and not any(isinstance(reply, WriteReply) and reply.is_kept for reply in replies):
             await self._redis.execute_write(("DEL", keys.key_for("request", idempotency_key.value)))
@@ -132,23 +139,28 @@ class FollowRequests(Noun):
         The requester's home timeline gets the statuses of ``uid``. Raises NotFound if the request does not exist, for
         example because it was withdrawn or answered before.
         """
-        reply = await self._scripts.write("follow_request_answer", idempotency_key, uid, requester, "approve")
+        reply = await self._scripts.write(
+            "follow_request_answer", idempotency_key, source_id=uid, target_id=requester, answer="approve"
+        )
         if not reply.is_repeat:
-            fence, newest_ids = reply.first_time_extra
-            await self._syndication.apply_changes(TimelineChange("home", requester, uid, "merge", fence, newest_ids))
+            first = reply.first_time
+            change = TimelineChange("home", requester, uid, "merge", first["fence"], first["newest"])
+            await self._syndication.apply_changes(change)
 
     async def refuse(self, uid: str, requester: str, idempotency_key: IdempotencyKey) -> None:
         """Refuse a follow request. The requester may request again. Raises NotFound if the request does not exist."""
-        await self._scripts.write("follow_request_answer", idempotency_key, uid, requester, "refuse")
+        await self._scripts.write(
+            "follow_request_answer", idempotency_key, source_id=uid, target_id=requester, answer="refuse"
+        )
 
 
 def _timeline_changes(mode: str, source: str, target: str, list_id: str, reply: WriteReply) -> list[TimelineChange]:
     if reply.is_repeat:  # the first write has enqueued the jobs of the timelines
         return []
-    fence, list_fence, newest_ids = reply.first_time_extra
+    first = reply.first_time
     return [
-        TimelineChange("home", source, target, mode, fence, newest_ids),
-        TimelineChange("list", list_id, target, mode, list_fence, newest_ids),
+        TimelineChange("home", source, target, mode, first["fence"], first["newest"]),
+        TimelineChange("list", list_id, target, mode, first["list_fence"], first["newest"]),
     ]
 
 
@@ -171,13 +183,13 @@ class Blocks(Noun):
         BadRequest if users block themselves. Raises NotFound for an unknown or suspended user, and for one who blocks
         ``uid`` already. So two users block each other only if an ingest says so.
         """
-        reply = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
+        reply = await self._scripts.write("block", idempotency_key, source_id=uid, target_id=blocked_uid)
         if reply.is_repeat:
             return
-        fence, newest_ids, fence_back, newest_ids_back = reply.first_time_extra
+        first = reply.first_time
         await self._syndication.apply_changes(
-            TimelineChange("home", uid, blocked_uid, "remove", fence, newest_ids),
-            TimelineChange("home", blocked_uid, uid, "remove", fence_back, newest_ids_back),
+            TimelineChange("home", uid, blocked_uid, "remove", first["fence"], first["newest"]),
+            TimelineChange("home", blocked_uid, uid, "remove", first["fence_back"], first["newest_back"]),
         )
 
     async def unblock(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
@@ -185,7 +197,9 @@ class Blocks(Noun):
 
         Follows that ended with the block are not restored.
         """
-        await self._scripts.write("relation_change", idempotency_key, uid, blocked_uid, "unblock")
+        await self._scripts.write(
+            "relation_change", idempotency_key, source_id=uid, target_id=blocked_uid, kind="unblock"
+        )
 
     async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom a user blocks, newest block first. Each has ``since``, the block's time."""
@@ -197,11 +211,11 @@ class Mutes(Noun):
 
     async def mute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
         """Mute a user. Raises as :meth:`Blocks.block`."""
-        await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "mute")
+        await self._scripts.write("relation_change", idempotency_key, source_id=uid, target_id=muted_uid, kind="mute")
 
     async def unmute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
         """Unmute a user, also one who is suspended or blocks ``uid``. Without a mute, raises as :meth:`mute`."""
-        await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "unmute")
+        await self._scripts.write("relation_change", idempotency_key, source_id=uid, target_id=muted_uid, kind="unmute")
 
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom a user mutes, newest mute first. Each has ``since``, the mute's time."""

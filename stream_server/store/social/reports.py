@@ -36,12 +36,14 @@ class Reports(Noun):
         If the reporter already has an open report of the user or status, returns that report. Raises NotFound if the
         reporter may not see the user or status, and BadRequest if reporters report themselves.
         """
-        arguments = (user or "", status or "", reason, msgspec.json.encode(note))
-        reply = await self._scripts.write("report_create", idempotency_key, uid, *arguments)
+        reply = await self._scripts.write(
+            "report_create", idempotency_key, uid=uid, user=user or "", status=status or "", reason=reason,
+            note=msgspec.json.encode(note),
+        )  # fmt: skip
         if reply.is_repeat:  # the first answer was that of a new report
             *row, _outcome, _decided, _decider, _remark = await self._require_own(uid, reply.value.decode())
             return _report_json(reply.value, [*row, b"", b"", b"", b""]), True
-        return await self.get(uid, reply.first_time_extra[0].decode()), reply.value != b"unchanged"
+        return await self.get(uid, reply.first_time["id"].decode()), reply.value != b"unchanged"
 
     async def get(self, uid: str, report: str) -> bytes:
         """Return a report, with its decision, as JSON. Raises NotFound for users other than its reporter ``uid``."""
@@ -67,11 +69,13 @@ class Reports(Noun):
         again changes nothing. Raises NotFound for an unknown report, Conflict if another outcome was decided before,
         and BadRequest for ``removed`` if the report names no status, or if administrators suspend themselves.
         """
-        arguments = (admin, report, outcome.value, msgspec.json.encode(remark))
-        reply = await self._scripts.write("report_decide", idempotency_key, *arguments)
+        reply = await self._scripts.write(
+            "report_decide", idempotency_key, admin=admin, id=report, outcome=outcome.value,
+            remark=msgspec.json.encode(remark),
+        )  # fmt: skip
         if not reply.is_repeat:
-            *readers, author, status = reply.first_time_extra
-            await self._syndication.withdraw(FanOut(author.decode(), status.decode(), *readers))
+            author, status = reply.first_time["user"].decode(), reply.first_time["status"].decode()
+            await self._syndication.withdraw(FanOut.of_reply(author, status, reply))
         return (await self._show_all([report.encode()]))[0]
 
     async def _require_own(self, uid: str, report: str) -> list[bytes]:
@@ -131,12 +135,12 @@ class Suspensions(Noun):
 
         Raises NotFound for an unknown user, and BadRequest if administrators suspend themselves.
         """
-        await self._scripts.write("suspension_change", idempotency_key, admin, uid, "suspend")
+        await self._scripts.write("suspension_change", idempotency_key, admin=admin, uid=uid, kind="suspend")
         return b'{"suspended":true}'
 
     async def reinstate(self, admin: str, uid: str, idempotency_key: IdempotencyKey) -> bytes:
         """End a suspension. Returns ``{"suspended":false}``. Raises NotFound for an unknown user."""
-        await self._scripts.write("suspension_change", idempotency_key, admin, uid, "reinstate")
+        await self._scripts.write("suspension_change", idempotency_key, admin=admin, uid=uid, kind="reinstate")
         return b'{"suspended":false}'
 
     async def list_suspended(self, page_request: PageRequest) -> Page:

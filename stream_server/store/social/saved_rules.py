@@ -102,12 +102,14 @@ class StoredRules(Noun):
         for a repeated call if one of its rules is removed and the log no longer has the entry of the first call.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
-        flags = (int(all_or_nothing), int(dry_run))
-        reply = await self._scripts.write("saved_rules_add", idempotency_key, uid, *flags, *members)
+        reply = await self._scripts.write(
+            "saved_rules_add", idempotency_key, uid=uid, all_or_nothing=int(all_or_nothing), dry_run=int(dry_run),
+            rest=members,
+        )  # fmt: skip
         # A word is ``+<id>`` for a new rule and ``=<id>`` for a duplicate.
         not_created = set[str]()
         if not reply.is_repeat:
-            words = reply.first_time_extra[0].decode().split()
+            words = reply.first_time["outcomes"].decode().split()
             if reply.value == b"unchanged":
                 not_created = {word[1:] for word in words if word.startswith("+")}
         elif (logged := await read_wire_member(self._redis, position_of(reply), "outcomes")) is not None:
@@ -130,11 +132,14 @@ class StoredRules(Noun):
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
     ) -> list[str]:
         """Remove saved rules by id. Returns those of the ids that existed. With ``dry_run``, removes no rule."""
-        reply = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
+        rest = list(dict.fromkeys(ids))
+        reply = await self._scripts.write(
+            "saved_rules_remove", idempotency_key, uid=uid, dry_run=int(dry_run), rest=rest
+        )
         if reply.is_repeat:
             removed = await read_wire_member(self._redis, position_of(reply), "removed")
             return list(ids) if removed is None else msgspec.json.decode(removed, type=list[str])
-        return list(reply.first_time_extra[0].decode().split())
+        return list(reply.first_time["removed"].decode().split())
 
     async def remove_one(self, uid: str, rule_id: str, idempotency_key: IdempotencyKey) -> None:
         """Remove one saved rule. Raises NotFound if the user has no rule with this id."""

@@ -152,7 +152,7 @@ class Sessions(Noun):
         ``expires_ms`` is the token's own expiry in milliseconds since 1970. Redis forgets the revocation at this time.
         """
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
-        await self._scripts.write("token_revoke", idempotency_key, uid, jti, expires_ms, body)
+        await self._scripts.write("token_revoke", idempotency_key, uid=uid, jti=jti, expires=expires_ms, body=body)
 
     async def start(
         self, uid: str, session_id: str, secrets: RefreshSecrets, ttl_seconds: int, agent: str,
@@ -166,8 +166,10 @@ class Sessions(Noun):
         for an unknown user, and Forbidden ``suspended`` for a suspended one.
         """
         kept_scopes = f"{','.join(sorted(scopes))} " if scopes else ""
-        arguments = (*secrets, ttl_seconds * 1000, kept_scopes.encode() + msgspec.json.encode(agent))
-        reply = await self._scripts.write("session_start", idempotency_key, uid, session_id, *arguments)
+        reply = await self._scripts.write(
+            "session_start", idempotency_key, uid=uid, id=session_id, family=secrets.family, token=secrets.token,
+            ttl_ms=ttl_seconds * 1000, agent=kept_scopes.encode() + msgspec.json.encode(agent),
+        )  # fmt: skip
         return await self._own_user(reply, uid)
 
     async def refresh(
@@ -181,8 +183,10 @@ class Sessions(Noun):
         because a thief has one of the two tokens. Raises NotFound for an unknown user, and Forbidden ``suspended`` for
         a suspended one.
         """
-        arguments = (*secrets, next_token, ttl_seconds * 1000)
-        reply = await self._scripts.write("session_refresh", idempotency_key, uid, session_id, *arguments)
+        reply = await self._scripts.write(
+            "session_refresh", idempotency_key, uid=uid, id=session_id, family=secrets.family, token=secrets.token,
+            next_token=next_token, ttl_ms=ttl_seconds * 1000,
+        )  # fmt: skip
         outcome, _, scopes = reply.value.decode().partition(" ")
         if outcome != "refreshed":
             return Refresh(outcome)
@@ -201,12 +205,12 @@ class Sessions(Noun):
 
     async def end(self, uid: str, session_id: str, idempotency_key: IdempotencyKey) -> bool:
         """End a session, with its tokens and streams. Return whether the user had such a session."""
-        reply = await self._scripts.write("session_end", idempotency_key, uid, session_id)
+        reply = await self._scripts.write("session_end", idempotency_key, uid=uid, id=session_id)
         return reply.value != b"unchanged"
 
     async def end_all(self, uid: str, idempotency_key: IdempotencyKey) -> None:
         """End all sessions of a user, and revoke all tokens without a session that were issued up to now."""
-        await self._scripts.write("sessions_end_all", idempotency_key, uid)
+        await self._scripts.write("sessions_end_all", idempotency_key, uid=uid)
 
     async def change_password(
         self, uid: str, old_hash: str, new_hash: str, kept_session: str, idempotency_key: IdempotencyKey
@@ -215,7 +219,9 @@ class Sessions(Noun):
 
         Raises Forbidden ``wrong_password`` if the password is no longer the one with ``old_hash``.
         """
-        await self._scripts.write("password_change", idempotency_key, uid, old_hash, new_hash, kept_session)
+        await self._scripts.write(
+            "password_change", idempotency_key, uid=uid, old=old_hash, new=new_hash, kept=kept_session
+        )
 
 
 class Tickets(Noun):

@@ -22,7 +22,7 @@ from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import not_found
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import ScriptArgument, Scripts, position_of
+from stream_server.store.redis.scripts import ScriptArgument, ScriptCall, Scripts, position_of
 from stream_server.store.social.noun import Noun, encode_json, mention_arguments, read_wire_member
 from stream_server.store.timelines.syndication import FanOut, Syndication
 from stream_server.wire.objects import Location, Media, Place
@@ -73,16 +73,14 @@ class Statuses(Noun):
         BadRequest for a repost of a protected user's status, and for a reply or repost outside the group in which its
         original was posted.
         """
-        call, arguments = post_call(draft, self._detect_language)
-        reply = await self._scripts.write(call, idempotency_key, uid, *arguments)
+        reply = await self._scripts.write_call(post_call(uid, draft, self._detect_language), idempotency_key)
         if reply.is_repeat:
             position = position_of(reply)
             posted = await read_wire_member(self._redis, position, "status")
             return posted or await self.get(uid, str(position.status_number))
-        status: bytes
-        status, fence, *readers = reply.first_time_extra
-        if fence:
-            await self._syndication.fan_out(FanOut(uid, str(position_of(reply).status_number), fence, *readers))
+        if reply.first_time["fence"]:
+            await self._syndication.fan_out(FanOut.of_reply(uid, str(position_of(reply).status_number), reply))
+        status: bytes = reply.first_time["json"]
         return status
 
     async def get(self, viewer: str, status_id: str) -> bytes:
@@ -100,17 +98,18 @@ class Statuses(Noun):
 
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""
-        reply = await self._scripts.write("status_delete", idempotency_key, uid, status_id)
+        reply = await self._scripts.write("status_delete", idempotency_key, uid=uid, id=status_id)
         if not reply.is_repeat:
-            await self._syndication.withdraw(FanOut(uid, status_id, *reply.first_time_extra))
+            await self._syndication.withdraw(FanOut.of_reply(uid, status_id, reply))
 
 
 def post_call(
-    draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str = "", foreign_ms: int | None = None
-) -> tuple[str, list[ScriptArgument]]:
-    """Return the call of ``lua/status.lua`` that posts a status, and its arguments but the first, the author's id.
+    author: str, draft: StatusDraft, detect_language: LanguageDetector,
+    foreign_id: str = "", foreign_ms: int | None = None,
+) -> ScriptCall:  # fmt: skip
+    """Return the call of ``lua/status.lua`` that posts a status of ``author``.
 
-    ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status. Its
+    ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status. The
     call ``ingest_post`` has the same arguments. The language of an author who gave none is detected.
     """
     entities, second = extract_entities(draft.message), int(time.time())
@@ -120,27 +119,25 @@ def post_call(
         location = b'"location":%b,"place":%b' % (encode_json(draft.location), encode_json(draft.place))
     if draft.media or draft.meta is not None:
         attachments = b'"media":%b,"meta":%b' % (encode_json(draft.media), encode_json(draft.meta))
-    text: list[ScriptArgument] = [
-        encode_json(draft.message),
-        draft.lang or detect_language(draft.message, entities),
-        location,
-        attachments,
-        "".join([f"{tag} " for tag in tags]),
-    ]
+    named: dict[str, ScriptArgument] = {
+        "author": author,
+        "message": encode_json(draft.message),
+        "lang": draft.lang or detect_language(draft.message, entities),
+        "place": location,
+        "attachments": attachments,
+        "tags": "".join([f"{tag} " for tag in tags]),
+        "second_ms": second * 1000,
+        "second": _second_text(second),
+    }
     if not (draft.in_reply_to or draft.origin or draft.group or entities.mentions or foreign_id):
-        pieces = b"".join(entity_pieces(entities)) if any(entities) else b""
-        return "status_post", [*text, second * 1000, _second_text(second), pieces]
-    return "status_refer", [
-        draft.in_reply_to or "",
-        draft.origin or "",
-        draft.group or "",
-        *text,
-        foreign_id,
-        "" if foreign_ms is None else foreign_ms,
-        second * 1000,
-        _second_text(second),
-        *(mention_arguments(entities) if any(entities) else (0, b"")),
-    ]
+        named["entities"] = b"".join(entity_pieces(entities)) if any(entities) else b""
+        return ScriptCall("status_post", named)
+    named["in_reply_to"] = draft.in_reply_to or ""
+    named["origin"] = draft.origin or ""
+    named["group"] = draft.group or ""
+    named["foreign_id"] = foreign_id
+    named["foreign_ms"] = "" if foreign_ms is None else foreign_ms
+    return ScriptCall("status_refer", named, mention_arguments(entities) if any(entities) else (0, b""))
 
 
 @lru_cache(maxsize=2)
@@ -158,8 +155,10 @@ class Comments(Noun):
         Raises NotFound if the status is hidden from the user. Raises Forbidden ``not_yours`` if the status is in a
         group of users and the user is not a member.
         """
-        arguments = (encode_json(message), *mention_arguments(extract_entities(message)))
-        reply = await self._scripts.write("comment_create", idempotency_key, uid, status, *arguments)
+        mentions = mention_arguments(extract_entities(message))
+        reply = await self._scripts.write(
+            "comment_create", idempotency_key, uid=uid, status=status, message_json=encode_json(message), rest=mentions
+        )
         return await self._written(reply, "comment", partial(self.get, uid, str(position_of(reply).status_number)))
 
     async def delete(self, uid: str, comment: str, idempotency_key: IdempotencyKey) -> None:
@@ -167,7 +166,7 @@ class Comments(Noun):
 
         Raises NotFound if the comment is unknown or hidden from the user, and Forbidden ``not_yours`` for other users.
         """
-        await self._scripts.write("comment_delete", idempotency_key, uid, comment)
+        await self._scripts.write("comment_delete", idempotency_key, uid=uid, id=comment)
 
     async def get(self, viewer: str, comment: str) -> bytes:
         """Return a comment as JSON. Raises NotFound if it is unknown or the viewer may not see it."""

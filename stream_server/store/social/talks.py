@@ -44,11 +44,13 @@ class Talks(Noun):
         if uid in others or not others:
             raise BadRequest("must name at least one other user, and not yourself", param="people")
         talk_name = name if len(others) > 1 else None
-        reply = await self._scripts.write("talk_open", idempotency_key, uid, encode_json(talk_name), *others)
+        reply = await self._scripts.write(
+            "talk_open", idempotency_key, uid=uid, name_json=encode_json(talk_name), rest=others
+        )
         if reply.is_repeat:  # then as now but for its messages, which it had none of
             talk = msgspec.json.decode(await self.get(uid, reply.value.decode()))
             return encode_json({each: talk[each] for each in ("id", "people", "name", "created")} | {"unread": 0}), True
-        return await self.get(uid, reply.first_time_extra[0].decode()), reply.value != b"unchanged"
+        return await self.get(uid, reply.first_time["id"].decode()), reply.value != b"unchanged"
 
     async def get(self, viewer: str, talk: str) -> bytes:
         """Return a talk as JSON, with the last message that the viewer may see and the unread count (up to 100)."""
@@ -58,11 +60,11 @@ class Talks(Noun):
 
     async def accept(self, uid: str, talk: str, idempotency_key: IdempotencyKey) -> None:
         """Accept a talk that a stranger opened. From now on the user gets its messages as events."""
-        await self._scripts.write("talk_answer", idempotency_key, uid, talk, "accept")
+        await self._scripts.write("talk_answer", idempotency_key, uid=uid, id=talk, answer="accept")
 
     async def refuse(self, uid: str, talk: str, idempotency_key: IdempotencyKey) -> None:
         """Refuse a talk that a stranger opened. The user no longer sees it. An accepted talk stays."""
-        await self._scripts.write("talk_answer", idempotency_key, uid, talk, "refuse")
+        await self._scripts.write("talk_answer", idempotency_key, uid=uid, id=talk, answer="refuse")
 
     async def list_requests(self, uid: str, page_request: PageRequest) -> Page:
         """Return the talks that strangers opened with a user, and which wait for an answer, as JSON."""
@@ -79,9 +81,12 @@ class Talks(Noun):
         users, raises NotFound if one of them blocks the other or is suspended. Raises Forbidden ``unanswered`` after
         three messages that none of the others has answered, if the talk is a request for all of them.
         """
-        reply = await self._scripts.write("talk_send", idempotency_key, uid, talk, encode_json(message))
+        message_json = encode_json(message)
+        reply = await self._scripts.write(
+            "talk_send", idempotency_key, uid=uid, talk_id=talk, message_json=message_json
+        )
         if not reply.is_repeat:
-            json: bytes = reply.first_time_extra[0]
+            json: bytes = reply.first_time["json"]
             return json
         key = keys.key_for("message", str(position_of(reply).status_number))
         (sent,) = await self._redis.execute(("HGET", key, "json"))
@@ -121,7 +126,7 @@ class Talks(Noun):
 
         Returns ``read`` (the id of the last read message) and ``unread`` (the number of unread messages) as JSON.
         """
-        reply = await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id)
+        reply = await self._scripts.write("talk_mark_read", idempotency_key, uid=uid, talk=talk, id=message_id)
         unread = msgspec.json.decode(await self.get(uid, talk))["unread"]
         return b'{"read":"%b","unread":%d}' % (reply.value.split(b" ")[-1], unread)
 

@@ -57,12 +57,13 @@ class Users(Noun):
     ) -> bytes:
         """Create a user. Returns the user as JSON with e-mail. Raises Conflict ``login_taken`` or ``email_taken``."""
         card = ProfileCard(name).json_members()
-        names = (login, login.lower(), email.lower())
-        fields = ("email", email, "password", password_hash)
-        reply = await self._scripts.write("user_create", idempotency_key, *names, card, *fields)
+        reply = await self._scripts.write(
+            "user_create", idempotency_key, login=login, lower=login.lower(), email=email.lower(), card=card,
+            rest=("email", email, "password", password_hash),
+        )  # fmt: skip
         if reply.is_repeat:
             return await self.get_own(reply.value.decode())
-        signup: bytes = reply.first_time_extra[0]
+        signup: bytes = reply.first_time["signup"]
         return UserRow(reply.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own_json()
 
     async def create_many(
@@ -78,7 +79,8 @@ class Users(Noun):
             fields: list[str | bytes] = []
             for login, name in some:
                 fields += (login, login.lower(), ProfileCard(name).json_members())
-            reply = await self._scripts.write("users_create", idempotency_key.for_part(start), admin, *fields)
+            key = idempotency_key.for_part(start)
+            reply = await self._scripts.write("users_create", key, admin=admin, rest=fields)
             outcomes = reply.value.decode().split(" ")
             created += [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, some, strict=True)]
         return created
@@ -103,7 +105,7 @@ class Users(Noun):
         changes, the log gets a ``protect`` or ``unprotect`` entry first. All other changes make one ``user_update``
         entry. Values that do not change make no entry.
         """
-        reply = await self._scripts.write("user_update", idempotency_key, uid, *profile_arguments(changes))
+        reply = await self._scripts.write("user_update", idempotency_key, uid=uid, rest=profile_arguments(changes))
         return await self._own_user(reply, uid)
 
     async def get_by_login(self, viewer: str, login: str) -> bytes:
@@ -146,8 +148,10 @@ class Users(Noun):
 
         The user gets the first free one of ``logins``, and the e-mail address unless another user has it.
         """
-        arguments = (subject, email, email.lower(), ProfileCard(name).json_members())
-        _, uid = await self._scripts.call("subject_user", keys.META, *arguments, *logins)
+        card = ProfileCard(name).json_members()
+        uid = await self._scripts.call(
+            "subject_user", keys.META, subject=subject, email=email, lower_email=email.lower(), card=card, rest=logins
+        )
         return str(uid.decode())
 
     async def grant_scopes(self, admin: str, uid: str, scopes: str, idempotency_key: IdempotencyKey) -> None:
@@ -155,7 +159,7 @@ class Users(Noun):
 
         ``admin`` is who does this, empty for the command line. Raises NotFound for an unknown user.
         """
-        await self._scripts.write("scopes_grant", idempotency_key, admin, uid, scopes)
+        await self._scripts.write("scopes_grant", idempotency_key, admin=admin, uid=uid, scopes=scopes)
 
     async def get_password_hash(self, uid: str) -> str | None:
         """Return the hash of a user's password. None for an unknown user, and for one without a password."""
@@ -178,7 +182,7 @@ class Users(Noun):
         Unknown names are left out.
         """
         lowered = list(dict.fromkeys(login.lower() for login in logins))
-        hashes = ((keys.LOGINS, lowered), (self._scripts.size_limits.foreign_users_key, foreign_ids))
+        hashes = ((keys.LOGINS, lowered), (self._scripts.rules.foreign_users_key, foreign_ids))
         asked = [("HMGET", key, *names) for key, names in hashes if names]
         replies = iter(await self._redis.execute(*asked))
         by_login = zip(lowered, next(replies) if lowered else (), strict=True)

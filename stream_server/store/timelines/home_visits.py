@@ -19,7 +19,7 @@ from stream_server.store.jobs.queue import ClaimedJob, PassOutcome
 from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptCall, Scripts
 
 RECORD_SECONDS = 86_400.0
 """Age in seconds of a recorded visit from which the next visit is recorded."""
@@ -73,7 +73,8 @@ class HomeVisits:
             return
         deadline = self.monotonic() + self._redis.remaining_seconds
         while True:
-            fences: list[bytes] = await self._scripts.call("home_visit", keys.META, uid, round(RECORD_SECONDS * 1000))
+            stale_ms = round(RECORD_SECONDS * 1000)
+            fences: list[bytes] = await self._scripts.call("home_visit", keys.META, uid=uid, stale_ms=stale_ms)
             if not fences:
                 break
             if fences[0]:
@@ -127,9 +128,11 @@ class IdleHomes:
 
         A visit is recorded up to `SLACK_SECONDS` late, so this time is added to ``idle_seconds``.
         """
-        # So long after the first round, all processes know that visits must be recorded.
-        learn_ms = round(3 * REMEMBERED_SECONDS * 1000)
-        limits = round((idle_seconds + SLACK_SECONDS) * 1000), learn_ms
-        pages = [tuple(uids[at : at + USERS_PER_CALL]) for at in range(0, len(uids), USERS_PER_CALL)]
-        fallen = await self._scripts.call_each("homes_sleep", keys.META, [(*limits, *page) for page in pages])
-        return sum(fallen)
+        limits = {
+            "idle_ms": round((idle_seconds + SLACK_SECONDS) * 1000),
+            # So long after the first round, all processes know that visits must be recorded.
+            "learn_ms": round(3 * REMEMBERED_SECONDS * 1000),
+        }
+        starts = range(0, len(uids), USERS_PER_CALL)
+        calls = [ScriptCall("homes_sleep", limits, uids[at : at + USERS_PER_CALL]) for at in starts]
+        return sum(await self._scripts.call_each(keys.META, calls))

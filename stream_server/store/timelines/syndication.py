@@ -5,11 +5,12 @@ The write is acknowledged even if this pass fails. A job worker then claims the 
 
 import logging
 from collections.abc import Awaitable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, member_score_pairs
 from stream_server.store.jobs.runner import JobRunner
-from stream_server.store.redis.scripts import JOB_GRACE_MS, SizeLimits
+from stream_server.store.redis.script_settings import JOB_GRACE_MS, SizeLimits
+from stream_server.store.redis.scripts import WriteReply
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,12 @@ class FanOut(NamedTuple):
     followers: Sequence[bytes]
     lists: Sequence[bytes]
     asleep: Sequence[bytes]
+
+    @classmethod
+    def of_reply(cls, uid: str, status_id: str, reply: WriteReply) -> Self:
+        """Make one of the first reply of a script that has a fence and first readers under these names."""
+        first = reply.first_time
+        return cls(uid, status_id, first["fence"], first["followers"], first["lists"], first["asleep"])
 
 
 class TimelineChange(NamedTuple):

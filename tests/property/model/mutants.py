@@ -10,7 +10,7 @@ from typing import NamedTuple
 from stream_server.events.visibility import VisibilityFact
 from stream_server.store.reads import sight
 from stream_server.store.redis.lua_library import LuaLibrary, make_scripts, read_library
-from stream_server.store.redis.scripts import lua_constants
+from stream_server.store.redis.script_settings import lua_constants
 from stream_server.store.store import Store
 
 
@@ -173,5 +173,5 @@ def _install(store: Store, mutant: Mutant) -> None:
         message = f"{mutant.name}: nothing has the text {mutant.old!r} any more"
         raise LookupError(message)
     broken = [text.replace(mutant.old, mutant.new) for text in texts]
-    constants = lua_constants(store._scripts.size_limits, ("", ""))
+    constants = lua_constants(store._scripts.size_limits)
     store._scripts._scripts = make_scripts(LuaLibrary(broken, constants))

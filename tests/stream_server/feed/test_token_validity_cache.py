@@ -14,7 +14,8 @@ from stream_server.feed.link_health import HeardLog
 from stream_server.feed.token_validity_cache import MAX_KNOWN_SECONDS, MAX_TOKENS_OF_USER, MAX_USERS, TokenValidityCache
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.scripts import RIGHTS_SCRIPTS, SizeLimits, load_scripts
+from stream_server.store.redis.script_settings import SizeLimits, load_scripts
+from stream_server.store.redis.scripts import RIGHTS_SCRIPTS
 from stream_server.store.social.sessions import RefreshSecrets, TokenId, TokenValidity
 from tests.stream_server.feed.conftest import NEVER
 from tests.stream_server.feed.node import LogWriter, Node

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from stream_server.store.jobs.workers import JobWorkers
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 
 DUE, JOB = "{core}:due", "{core}:job:"

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from stream_server.store import keys
 from stream_server.store.redis.pipelined_connection import Call, PipelinedConnection
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.redis.timeout_budget import bound_appended
 from stream_server.web.http import app_keys
 from stream_server.web.http.request_limits import LIMITS

@@ -10,7 +10,7 @@ import pytest
 import requests
 from aiohttp import web
 
-from stream_server.store.redis.scripts import load_scripts
+from stream_server.store.redis.script_settings import SiteRules, load_scripts
 from stream_server.web import routes
 from stream_server.web.http import app_keys
 from stream_server.web.route import Route
@@ -156,7 +156,7 @@ async def test_a_repeated_write_gets_its_first_answer_or_the_docs_say_what_diffe
 ) -> None:
     """Users are asked before strangers add them to groups."""
     scripts = app[app_keys.STORE]._scripts
-    scripts._scripts = load_scripts(scripts.size_limits._replace(ask_strangers=True))
+    scripts._scripts = load_scripts(scripts.size_limits, SiteRules(ask_strangers=True))
     await scripts.install()
     found = {}
     for row in KEYED:

@@ -10,7 +10,7 @@ import pytest
 import requests
 from aiohttp import web
 
-from stream_server.store.redis.scripts import load_scripts
+from stream_server.store.redis.script_settings import SiteRules, load_scripts
 from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.api.statuses import StatusPage
@@ -171,7 +171,7 @@ async def _change_timelines_by_jobs(store: Store) -> None:
     Users are asked before strangers add them to groups or talks, so that there are invitations and requests.
     """
     scripts = store._scripts
-    scripts._scripts = load_scripts(scripts.size_limits._replace(step_timelines=0, ask_strangers=True))
+    scripts._scripts = load_scripts(scripts.size_limits._replace(step_timelines=0), SiteRules(ask_strangers=True))
     await scripts.install()
 
 

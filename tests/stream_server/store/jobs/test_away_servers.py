@@ -7,7 +7,7 @@ import pytest
 
 from stream_server.store import keys
 from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess

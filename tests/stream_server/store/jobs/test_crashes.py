@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from stream_server.errors import NotFound
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import (

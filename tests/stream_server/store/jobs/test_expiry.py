@@ -27,7 +27,7 @@ from stream_server.store.jobs import expiry
 from stream_server.store.jobs.archive import StatusArchive
 from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 from tests.end_to_end.server import ROOT
 from tests.stream_server.store.job_queue import Killed, drain, home

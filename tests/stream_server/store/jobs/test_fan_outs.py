@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stream_server.store.jobs.queue import NO_HASH, ClaimedJob, PassResult
-from stream_server.store.redis.scripts import JOB_GRACE_MS
+from stream_server.store.redis.script_settings import JOB_GRACE_MS
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import (
     BY_JOBS,

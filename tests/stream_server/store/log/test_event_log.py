@@ -11,7 +11,7 @@ from stream_server.events.entry import parse_published
 from stream_server.events.position import LOG_START
 from stream_server.store.log import event_log
 from stream_server.store.log.event_log import LogLookup
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store

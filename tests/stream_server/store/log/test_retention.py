@@ -11,8 +11,8 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.log import retention
 from stream_server.store.log.retention import LogSize, RetentionLimits
-from stream_server.store.redis import scripts
 from stream_server.store.redis.lua_library import LuaLibrary, read_library
+from stream_server.store.redis.script_settings import SizeLimits, lua_constants
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.store.people import People, new_key
@@ -34,7 +34,7 @@ function run.past_entry(body, ms, n)
   return append_entry('post', PUBLIC, body, tonumber(ms), 0, tonumber(n))
 end
 """
-_LIBRARY = LuaLibrary([*read_library().values(), PAST], scripts.lua_constants(scripts.SizeLimits(), ("", "")))
+_LIBRARY = LuaLibrary([*read_library().values(), PAST], lua_constants(SizeLimits()))
 
 
 class Past:

@@ -140,7 +140,7 @@ async def test_while_the_slot_of_the_core_is_moved_nothing_runs_and_no_second_lo
             lambda: People(store).status(uid),
             lambda: store.statuses.create(uid, StatusDraft(message="before"), request),  # a repetition
             lambda: store.statuses.get(uid, str(head.status_number)),
-            lambda: store._scripts.call("job_claim", keys.META, 10),
+            lambda: store._scripts.call("job_claim", keys.META, most=10),
         ]
         for call in refused:
             with pytest.raises(Unavailable) as failure:
@@ -154,7 +154,7 @@ async def test_while_the_slot_of_the_core_is_moved_nothing_runs_and_no_second_lo
     with monkeypatch.context() as patch:  # without the key that never exists, a repetition and a job go on
         patch.setattr(scripts_module, "CORE_KEYS", (keys.META,))
         await store.statuses.create(uid, StatusDraft(message="before"), request)
-        job = store._scripts.call_command("job_claim", keys.META, (10,))
+        job = store._scripts.call_command(keys.META, scripts_module.ScriptCall("job_claim", {"most": 10}))
         (reply,) = await store._redis.run_pipeline([job], PATIENCE)
         assert not isinstance(reply, AskError | TryAgainError)
     _migrate(core, target, keys.META)

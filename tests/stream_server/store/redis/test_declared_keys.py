@@ -8,7 +8,8 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
+from stream_server.store.redis.scripts import ScriptCall, Scripts
 from tests.contracts.test_lua import FILES
 from tests.stream_server.store.people import new_key
 
@@ -26,10 +27,10 @@ async def test_every_call_declares_its_own_key_the_meta_key_and_one_that_never_e
 
     monkeypatch.setattr(RedisClient, "run_pipeline", answer)
     scripts, write = Scripts(RedisClient("unix:///nowhere", 1.0), SizeLimits()), new_key()
-    await scripts.write("like", write, "1", "2")
-    await scripts.write_each([("like", write, ("1", "2"))])
-    await scripts.call("log_trim", keys.LOG, 1)
-    sent.append(scripts.call_command("job_advance", keys.META, ()))
+    await scripts.write("like", write, uid="1", id="2")
+    await scripts.write_each([(ScriptCall("like", {"uid": "1", "id": "2"}), write)])
+    await scripts.call("log_trim", keys.LOG, max_age=1, max_size=0, most=10)
+    sent.append(scripts.call_command(keys.META, ScriptCall("job_unpark", {"id": "job"})))
     request = keys.key_for("request", write.value)
     assert [command[2:6] for command in sent] == [
         (3, own, "{core}:meta", "{core}:never") for own in (request, request, keys.LOG, keys.META)

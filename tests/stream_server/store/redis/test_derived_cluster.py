@@ -11,7 +11,7 @@ from stream_server.errors import Unavailable
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.derived import DerivedRouter
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 from tests.redis_cluster import Node, PrivateCluster
 from tests.redis_process import newest

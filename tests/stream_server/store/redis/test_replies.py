@@ -13,7 +13,8 @@ from stream_server.store.redis import scripts as scripts_module
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import MAX_UNANSWERED_COMMANDS, NoReply
-from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, ScriptCall, Scripts
 from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, Reply, ScriptedRedis
 from tests.waiting import PATIENCE, eventually
@@ -52,11 +53,11 @@ async def _write(
 ) -> ApiError:
     """Do one write, or two in one round trip. Returns the error."""
     link = RedisClient(redis.url, seconds)
-    scripts = Scripts(link, SizeLimits(), replicas)
+    scripts = Scripts(link, SizeLimits(), min_write_replicas=replicas)
     try:
-        like = ("like", new_key(), ("1", "2"))
+        like = (ScriptCall("like", {"uid": "1", "id": "2"}), new_key())
         with pytest.raises(ApiError) as failure:
-            await (scripts.write_each([like, like]) if twice else scripts.write("like", new_key(), "1", "2"))
+            await (scripts.write_each([like, like]) if twice else scripts.write("like", new_key(), uid="1", id="2"))
     finally:
         await link.close()
     assert failure.value.retry_after == 1
@@ -82,7 +83,7 @@ async def test_a_script_that_misses_a_moved_key_has_an_unknown_outcome(prefix: b
         assert redis.count("EVALSHA") == 1
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(Unavailable):  # a read changes nothing
-            await Scripts(link, SizeLimits()).call("log_look_up", "{core}:meta", "1-0", 1)
+            await Scripts(link, SizeLimits()).call("log_look_up", "{core}:meta", place="1-0", since=1)
         await link.close()
 
 
@@ -92,8 +93,8 @@ async def test_a_refusal_that_only_another_server_lifts_closes_the_connection(wh
         link = RedisClient(redis.url, PATIENCE)
         scripts = Scripts(link, SizeLimits())
         with pytest.raises(Unavailable):
-            await scripts.write("like", new_key())
-        assert (await scripts.write("like", new_key())).value == b"1-0 1"
+            await scripts.write("like", new_key(), uid="1", id="2")
+        assert (await scripts.write("like", new_key(), uid="1", id="2")).value == b"1-0 1"
         assert redis.connections == (2 if why in DROPPED else 1)
         await link.close()
 
@@ -119,10 +120,10 @@ async def test_a_write_has_an_unknown_outcome_when_redis_vanishes_before_the_ret
     async with ScriptedRedis(EVALSHA=[MADE, CUT]) as redis:
         link = RedisClient(redis.url, PATIENCE)
         scripts = Scripts(link, SizeLimits())
-        await scripts.write("like", new_key())
+        await scripts.write("like", new_key(), uid="1", id="2")
         await redis.vanish()
         with pytest.raises(OutcomeUnknown):
-            await scripts.write("like", new_key())
+            await scripts.write("like", new_key(), uid="1", id="2")
         assert (redis.count("EVALSHA"), redis.connections) == (2, 1)
         await link.close()
 
@@ -140,7 +141,7 @@ async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.Mo
     monkeypatch.setattr(scripts_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     link = RedisClient("unix:///nowhere", SHORT)
     with pytest.raises(OutcomeUnknown):
-        await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate())
+        await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate(), uid="1", id="2")
     assert given == pytest.approx([SHORT * FIRST_ATTEMPT_SHARE, SHORT * (1 - FIRST_ATTEMPT_SHARE)])
     await link.close()
 
@@ -193,7 +194,7 @@ async def test_a_write_behind_too_many_unanswered_commands_is_unavailable() -> N
         waiting = [asyncio.create_task(link.execute(("SET", "k", "v"))) for _ in range(MAX_UNANSWERED_COMMANDS)]
         await eventually(lambda: redis.count("SET"), what="the commands sent")
         with pytest.raises(Unavailable):
-            await Scripts(link, SizeLimits()).write("like", new_key())
+            await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
         assert redis.count("EVALSHA") == 0
         await link.close()
         assert all(isinstance(e, Unavailable) for e in await asyncio.gather(*waiting, return_exceptions=True))
@@ -218,7 +219,7 @@ async def test_a_refused_write_does_not_need_replicas() -> None:
     async with ScriptedRedis(EVALSHA=[refusal], WAIT=[b":0\r\n"]) as redis:
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(ApiError) as failure:
-            await Scripts(link, SizeLimits(), 1).write("like", new_key())
+            await Scripts(link, SizeLimits(), min_write_replicas=1).write("like", new_key(), uid="1", id="2")
         assert failure.value.error_code == "not_found"
         assert redis.count("WAIT") == 1
         await link.close()
@@ -227,7 +228,7 @@ async def test_a_refused_write_does_not_need_replicas() -> None:
 async def test_a_write_without_required_replicas_sends_one_command() -> None:
     async with ScriptedRedis(EVALSHA=[MADE]) as redis:
         link = RedisClient(redis.url, PATIENCE)
-        await Scripts(link, SizeLimits()).write("like", new_key())
+        await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
         await link.close()
         assert redis.seen == ["PING", "EVALSHA"]  # the connection, and the write
 

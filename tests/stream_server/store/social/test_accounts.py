@@ -13,7 +13,7 @@ from stream_server.store.jobs import repair
 from stream_server.store.jobs.queue import PassOutcome
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SiteRules, SizeLimits
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.store.social.sessions import TokenId
 from stream_server.store.social.statuses import StatusDraft
@@ -76,7 +76,7 @@ async def test_no_key_has_a_trace_but_those_that_the_page_names(
     redis_url: str, raw: Any, monkeypatch: pytest.MonkeyPatch, *, consent: bool
 ) -> None:
     monkeypatch.setattr(repair, "RECHECK_SECONDS", 0.01)
-    async with open_store(redis_url, size_limits=SizeLimits(ask_strangers=consent)) as store:
+    async with open_store(redis_url, rules=SiteRules(ask_strangers=consent)) as store:
         world = AccountWorld(store, redis_url)
         await world.fill()
         await _check_traces(world, raw)

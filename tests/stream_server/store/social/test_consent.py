@@ -9,7 +9,7 @@ import pytest
 from stream_server.errors import Forbidden, NotFound, TooLarge
 from stream_server.events.position import LOG_START
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SiteRules
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import ids, items_of
@@ -17,7 +17,7 @@ from tests.stream_server.store.scenes import ids, items_of
 
 @pytest.fixture
 async def asking(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=SizeLimits(ask_strangers=True)) as store:
+    async with open_store(redis_url, rules=SiteRules(ask_strangers=True)) as store:
         yield store
 
 

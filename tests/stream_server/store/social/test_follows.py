@@ -10,7 +10,7 @@ from stream_server.errors import Conflict, NotFound, TooLarge
 from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key, open_store
 from tests.stream_server.store.scenes import ids, items_of, protect, read_pages

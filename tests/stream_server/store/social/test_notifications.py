@@ -11,7 +11,7 @@ import redis
 from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import drain
 from tests.stream_server.store.people import People, new_key, open_store

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.social.ingest import Ingested
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store

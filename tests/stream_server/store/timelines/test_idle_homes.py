@@ -12,7 +12,7 @@ from stream_server.store import keys
 from stream_server.store.jobs.queue import ClaimedJob
 from stream_server.store.jobs.upkeep import IdleHomesLoop
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import ScriptArgument, SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from stream_server.store.timelines.home_visits import REMEMBERED_SECONDS, SLACK_SECONDS
@@ -100,11 +100,11 @@ async def test_visits_are_recorded_once_a_day_and_cost_nothing_in_between(
     ada = await people.user("ada")
     asked, call = list[str](), store._scripts.call
 
-    async def note(script_name: str, key: str, *arguments: ScriptArgument) -> Any:
-        asked.append(script_name)
-        return await call(script_name, key, *arguments)
+    async def note(script: str, key: str, **arguments: Any) -> Any:
+        asked.append(script)
+        return await call(script, key, **arguments)
 
-    store._scripts.call = note  # type: ignore[method-assign]  # what the test looks at
+    store._scripts.call = note  # type: ignore[method-assign,assignment]  # what the test looks at
     now, visits = 0.0, store.home_visits
     visits.monotonic = lambda: now
     for _ in range(3):
@@ -203,8 +203,8 @@ async def test_a_return_that_dies_is_continued(store: Store, people: People, raw
     status = await people.status(ada)
     await drain(store, raw)
     await _sleep(store, raw, ada)
-    assert await store._scripts.call("home_visit", keys.META, ada, 1) != []  # and the process dies
-    assert await store._scripts.call("home_visit", keys.META, ada, 1) == [b""]
+    assert await store._scripts.call("home_visit", keys.META, uid=ada, stale_ms=1) != []  # and the process dies
+    assert await store._scripts.call("home_visit", keys.META, uid=ada, stale_ms=1) == [b""]
     async with open_store(redis_url, size_limits=store._scripts.size_limits) as other:
         reading = asyncio.create_task(_read(other, ada))
         await drain(store, raw)
@@ -218,7 +218,7 @@ async def test_a_return_whose_job_is_parked_starts_it_again(store: Store, people
     await drain(store, raw)
     await _sleep(store, raw, ada)
     job = f"refill-home-{ada}"
-    (fence,) = await store._scripts.call("home_visit", keys.META, ada, 1)
+    (fence,) = await store._scripts.call("home_visit", keys.META, uid=ada, stale_ms=1)
     for _ in range(10):
         await store.job_queue.record_failure(ClaimedJob(job, fence.decode()))
     assert await store.job_queue.list_parked() == [job]

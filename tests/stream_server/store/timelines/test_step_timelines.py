@@ -10,7 +10,7 @@ from stream_server.errors import InternalError, Unavailable
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits, load_scripts
+from stream_server.store.redis.script_settings import SizeLimits, load_scripts
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import (

@@ -7,7 +7,7 @@ import pytest
 
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.redis.script_settings import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import ids, items_of, read_pages
