@@ -38,7 +38,7 @@ class Cluster:
         monkeypatch.setattr(RedisClient, "send", self._send)
         monkeypatch.setattr(ClusterTopology, "refresh", self._refresh)
 
-    async def _send(self, _: object, commands: Sequence[Command], *__: object) -> list[Any]:
+    async def _send(self, commands: Sequence[Command], *_: object) -> list[Any]:
         self.sent.append(list(commands))
         answer = next(self._answers)
         if isinstance(answer, Exception):
