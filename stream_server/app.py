@@ -64,6 +64,9 @@ FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feed_task")
 JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("jobs_task")
 """The tasks that run the feed and the background services. The server stops if one of them ends."""
 
+GOODBYE_SECONDS = 1.0
+"""Seconds that a client has to take the goodbye. The server then closes the connection, because other clients wait."""
+
 ONLY_PROCESS = WorkerSockets()
 """The sockets of a server of one process, which has no other workers."""
 
@@ -234,7 +237,7 @@ def _client_limits(config: Config) -> HubLimits:
         send_buffer_bytes=send_buffer_bytes,
         heartbeat_seconds=config.heartbeat_seconds,
         write_timeout_seconds=config.write_timeout_seconds,
-        goodbye_seconds=min(1.0, config.shutdown_seconds / 4),  # then it is closed, because other clients wait
+        goodbye_seconds=min(GOODBYE_SECONDS, config.shutdown_seconds / 4),
         ring_bytes=config.ring_bytes,
     )
 

@@ -25,7 +25,7 @@ const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for
 const ANSWER_MS = 90_000; // longer than the longest poll: a request that has no answer by then failed
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
 const MAX_SERVER_DELAY_SECONDS = 3600; // the longest wait that a server may name; the Python client has the same bounds
-const MAX_MESSAGE_BYTES = 16 * 2 ** 20; // of a message and of an answer, also when expanded
+const MAX_RECEIVED_BYTES = 16 * 2 ** 20; // of a message and of an answer, also when expanded
 const MAX_REMEMBERED = 4096; // cursors of the latest events, to drop one that comes twice
 const MAX_WAITING = 1000; // events that an iterator holds; with more, its stream waits, and continues by its cursor
 
@@ -288,7 +288,7 @@ async function readText(response) {
   for (let size = 0; ; ) {
     const { done, value } = await reader.read();
     if (done) return parts.join("") + decoder.decode();
-    if ((size += value.length) > MAX_MESSAGE_BYTES) {
+    if ((size += value.length) > MAX_RECEIVED_BYTES) {
       reader.cancel().catch(() => {});
       throw tooLarge();
     }
@@ -296,7 +296,7 @@ async function readText(response) {
   }
 }
 
-const tooLarge = () => new ApiError(0, { code: "too_large", message: `the server sent more than ${MAX_MESSAGE_BYTES} bytes at once` });
+const tooLarge = () => new ApiError(0, { code: "too_large", message: `the server sent more than ${MAX_RECEIVED_BYTES} bytes at once` });
 
 /** The error of an answer. A proxy gives the wait only in the header. @param {Response} response @param {string} text */
 function readError(response, text) {
@@ -472,7 +472,7 @@ export class Stream {
   hear(data) {
     let message;
     try {
-      if (data.length > MAX_MESSAGE_BYTES) throw tooLarge();
+      if (data.length > MAX_RECEIVED_BYTES) throw tooLarge();
       message = JSON.parse(data);
       if (typeof message?.kind !== "string") throw new SyntaxError("no kind");
     } catch (error) {
@@ -617,7 +617,7 @@ export class Stream {
     this.sizes.push(size);
     this.held += size;
     this.wake();
-    if (this.sizes.length < MAX_WAITING && this.held < MAX_MESSAGE_BYTES) return;
+    if (this.sizes.length < MAX_WAITING && this.held < MAX_RECEIVED_BYTES) return;
     this.drop();
     this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
   }
@@ -701,7 +701,7 @@ function openLines(ask, heard, lost) {
       const { done, value } = await reader.read();
       const lines = (waiting + decoder.decode(value, { stream: true })).split("\n");
       waiting = lines.pop() ?? "";
-      if (waiting.length > MAX_MESSAGE_BYTES) lines.push(waiting); // it is refused
+      if (waiting.length > MAX_RECEIVED_BYTES) lines.push(waiting); // it is refused
       for (const line of lines) if (line) heard(line);
       if (done) return;
     }

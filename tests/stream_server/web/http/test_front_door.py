@@ -443,7 +443,7 @@ async def busy(
 ) -> tuple[Connection, LooseTransport]:
     """A connection of a server on which each request takes all the time of an iteration of the loop."""
     seconds = itertools.count(0.0, 2 * front_door.START_SECONDS)
-    monkeypatch.setattr(start_queue_of(made[0])._budget, "_clock", lambda: next(seconds))
+    monkeypatch.setattr(start_queue_of(made[0])._budget, "_thread_time", lambda: next(seconds))
     return made
 
 

@@ -113,6 +113,7 @@ async def test_a_disconnected_client_leaves_no_reference_cycle(server: RunningSe
     assert sum((count_objects() - before)[kind] for kind in ("StreamSession", "LongPoll")) == COUNT
     for stream in server.app[app_keys.HUB].registry.clients_of(server.uid):
         stream.disconnect(reasons.TOKEN_REVOKED)
+    del stream
     await until_equal(before)
     assert server.app[app_keys.HUB].counters.ended_streams == {reasons.TOKEN_REVOKED.code: COUNT}
     for client in clients:
