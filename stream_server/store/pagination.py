@@ -162,7 +162,8 @@ async def fill_page(
     if admit is not None:
         await admit()
     wanted, skip, found = page_request.count + 1, page_request.skip, list[PlacedItem]()
-    max_examined += min(skip, 12_288)  # a timeline that Redis caps has at most 10,000 members
+    # A page skips at most 12,288 members because of its number: a timeline that Redis caps has at most 10,000.
+    max_examined += min(skip, 12_288)
     # Sixteen are read beyond the page, so that a few hidden ones do not cost another round trip.
     after, most, examined, least_batch = start, wanted + skip + 16, 0, 0
     while True:

@@ -183,6 +183,10 @@ class Store:
             raise UnusableRedis(fault)
         await self._scripts.install()
         await self.home_visits.check_needed()
+        await self._warn_about_eviction()
+
+    async def _warn_about_eviction(self) -> None:
+        """Log a warning if Redis may delete data when its memory is full."""
         try:
             (memory_info,) = await self._redis.execute(("INFO", "memory"))
         except ApiError:

@@ -153,11 +153,13 @@ class StatusExpiry:
 
         A status that has changed stays, because the archive does not have the change.
         """
-        words, (below, floor) = dict[bytes, str](), which
+        words: dict[bytes, str] = {}
         while len(words) < len(old):
             rows = [(s.id, s.likes, s.comments, s.newest_comment) for s in old[len(words) :]]
             flat = [value for row in rows for value in row]
-            reply = await self._scripts.call("statuses_expire", keys.META, below=below, floor_id=floor, rest=flat)
+            reply = await self._scripts.call(
+                "statuses_expire", keys.META, below=which.below, floor_id=which.floor, rest=flat
+            )
             words |= {row[0]: word.decode() for row, word in zip(rows, reply, strict=False)}
         return words
 

@@ -1,87 +1,53 @@
 """A lease: the right of one process of all to do something, for a time. The process prolongs it while it works.
 
 Redis decides who has a lease (``lua/lease.lua``). A process that dies gives nothing back, so its work stands still
-until the time is over. What a process knows of its own lease:
+until the time is over. What a lease is in Redis:
 
-    FREE --- hold ---> HELD --- the time ends, or another has it at the next hold ---> LOST
-     ^                 |  ^                                                            |
-     +----- rest ------+  +-------------------------- hold ----------------------------+
+    free --- hold ---> held by one process --- rest ---> resting: nobody gets it
+     ^                          |                           |
+     +---- the time is over ----+---------------------------+
 
 A process that is slow may go on with its work for a moment after it lost the lease. So the work itself must stay right
 if two processes do it at the same time.
 """
 
-import math
 import secrets
-import time
-from collections.abc import Callable, Mapping
-from enum import Enum
+from collections.abc import Mapping
 
 from stream_server.store import keys
 from stream_server.store.redis.scripts import Scripts
-
-
-class LeaseState(Enum):
-    """What a process knows of its lease.
-
-    Attributes:
-        FREE: The process does not have the lease. Another process may have it.
-        HELD: The process has the lease.
-        LOST: The process had the lease, and did not prolong it in time.
-    """
-
-    FREE = "free"
-    HELD = "held"
-    LOST = "lost"
 
 
 class Lease:
     """The lease ``name`` as this object takes it: two objects are two holders, also in one process.
 
     Attributes:
-        kept: What the holders have stored beside the lease, by name. Up to date after :meth:`hold` has returned True.
+        kept: What the holders have stored beside the lease, by name. Up to date after a call that returned True.
         now_ms: Redis' time at that moment, in milliseconds since 1970.
     """
 
-    def __init__(self, scripts: Scripts, name: str, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """``monotonic`` returns seconds that never go back."""
+    def __init__(self, scripts: Scripts, name: str) -> None:
         self.kept: Mapping[str, str] = {}
         self.now_ms = 0
         self._scripts = scripts
         self._name = name
-        self._monotonic = monotonic
         self._holder = secrets.token_hex(8)
-        self._ends: float | None = None
-
-    @property
-    def state(self) -> LeaseState:
-        """The state of the lease. It turns from HELD to LOST by itself when the time is over."""
-        if self._ends is None:
-            return LeaseState.FREE
-        return LeaseState.HELD if self._monotonic() < self._ends else LeaseState.LOST
 
     async def hold(self, seconds: float, **kept: str | int) -> bool:
-        """Take or prolong the lease for ``seconds`` from now. Return False if another has it.
+        """Take or prolong the lease for ``seconds`` from now. Return False if another has it, or if it rests.
 
         ``kept`` are values to store beside the lease, for who has it next. Raises `Unavailable` if Redis does not
-        answer; then the state is as before.
+        answer.
         """
-        asked_at = self._monotonic()  # Redis counts from a later moment, so the process never believes too long
-        if await self._ask(seconds, self._holder, kept):
-            self._ends = asked_at + seconds
-            return True
-        if self._ends is not None:
-            self._ends = -math.inf
-        return False
+        return await self._ask(seconds, self._holder, kept)
 
     async def rest(self, seconds: float, **kept: str | int) -> bool:
-        """Give the lease back, so that nobody has it for ``seconds``. Return False if another has it.
+        """Give the lease back, so that nobody has it for ``seconds``. Return False if another has it, or if it rests.
 
         Of processes that do not hold it, only one gets True in this time: it may do what is due once in an interval.
+        ``kept`` and errors are as of :meth:`hold`.
         """
-        is_mine = await self._ask(seconds, "", kept)
-        self._ends = None
-        return is_mine
+        return await self._ask(seconds, "", kept)
 
     async def _ask(self, seconds: float, next_holder: str, kept: Mapping[str, str | int]) -> bool:
         fields = [word for pair in kept.items() for word in pair]

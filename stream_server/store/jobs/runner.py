@@ -77,7 +77,8 @@ class JobRunner:
             case "refill", "":
                 # The merge that follows adds a status again that is removed here by mistake.
                 key, misplaced = await self._find_misplaced(job_pass)
-                await self._execute([("ZREM", key, *misplaced)] if misplaced else [])
+                if misplaced:
+                    await self._execute([("ZREM", key, *misplaced)])
                 (outcome,) = await self._queue.advance(PassResult(job))
             case "refill", _:
                 outcome = await self._merge_page(job, job_pass)

@@ -191,9 +191,9 @@ local function erase_posts(uid)
   return #ids > 0
 end
 
--- Removes a part of what a user who is gone left. From REST on there are followers, then lists with the user, from whose timelines
--- the user's statuses have been removed; `count` is the number of these followers. Those with a `!` get a refill. Without any,
--- another part goes. The last pass hands the user over to the sweep. Reply: as of run.job_advance; 'again' while fan-outs of
+-- Removes a part of what a user who is gone left. From REST on there are followers, then lists with the user, from whose
+-- timelines the user's statuses have been removed; `count` is the number of these followers. Those with a `!` get a refill.
+-- Without any, another part goes. The last pass hands the user over to the sweep. Reply: as of run.job_advance; 'again' while fan-outs of
 -- the user's posts run.
 function run.job_erase(id, fence, count, ...)
   local job = find_held_job(id, fence)

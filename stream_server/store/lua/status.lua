@@ -169,10 +169,11 @@ end
 -- Appends the entry of a new status and stores the status; ms, seq and n are its position. `append` is the function that
 -- appends the entry: append_entry or claim_entry. `actor` is the author's row. `status` is a table as described above, with
 -- more values:
---   tags     folded hashtags, each followed by a blank
---   fields   names and values for its hash, or nil
---   shown    its original as a JSON member behind the conversation, '' for none
---   facts    what filters and renderings use beside the status and its author: JSON members, '' for none
+--   tags      folded hashtags, each followed by a blank
+--   fields    names and values for its hash, or nil
+--   answered  the status that it answers, as find_status returns it, or nil
+--   shown     its original as a JSON member behind the conversation, '' for none
+--   facts     what filters and renderings use beside the status and its author: JSON members, '' for none
 -- Returns the position of the entry as text, and the JSON of the status.
 local function write_status(append, actor, status, ms, seq, n)
   local id, uid, group, tags = status.id, status.uid, status.group, status.tags
@@ -318,7 +319,8 @@ end
 -- costs time at each call, and this one needs half as many as claim.status_refer. Nearly all of its cost is that of its
 -- commands. The arguments are as of claim.status_refer, with `entities` as JSON ('' for none).
 -- Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what first_readers returns.
-function claim.status_post(author, message, lang, place, attachments, tags, second_ms, second, entities) --> json, fence, followers, lists, asleep
+function claim.status_post(author, message, lang, place, attachments, tags, second_ms, second,
+    entities) --> json, fence, followers, lists, asleep
   local actor, ms, seq, n, has_sleepers = require_active_user(author), next_position()
   local status = {id = make_id(ms, seq), uid = author, login = actor.login, message = message,
     posted = time_text(ms, second_ms, second), place = place, lang = lang, entities = entities,

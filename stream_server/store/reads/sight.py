@@ -85,6 +85,7 @@ class Sight:
         uids = [*dict.fromkeys((*authors, *(author for author, _ in pairs)))]
         if not uids:
             return
+        # The commands about the authors come first, then those about the groups, and one about the texts.
         members, count = pack_words(uids), len(uids)
         commands: list[Command]
         if count == 1:
@@ -102,11 +103,13 @@ class Sight:
             first, *others = texts
             commands.append(pack_set_read(b"EXISTS", first, pack_words(others), len(others)))
         replies = await self.redis.execute_at_once(*commands)
+
         gone: Collection[bytes] = ()
         if texts and replies.pop() < len(texts):  # Redis counts the existing ones; nearly always they are all there
             there = await self.redis.execute(*(("EXISTS", key) for key in texts))
             gone = {key for key, exists in zip(texts, there, strict=True) if not exists}
         self.gone = gone
+
         found = replies[:of_groups]
         if count == 1:
             found[:1] = ([value == b"1"] for value in found[0])
@@ -117,6 +120,7 @@ class Sight:
         if self.viewer in known:
             known[self.viewer] |= VisibilityFact.AUTHOR
         self._relations |= known
+
         for group, kind, member in zip(groups, replies[of_groups::2], replies[of_groups + 1 :: 2], strict=True):
             is_closed = kind is None or kind == b"private"  # a deleted group is closed to all
             self._groups[group] = (VisibilityFact.PRIVATE_GROUP if is_closed else 0) | (

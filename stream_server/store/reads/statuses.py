@@ -19,7 +19,7 @@ _FACTS_READ = KeyRead(b"HMGET", _STATUS, b"uid", b"group", b"origin")
 
 _SHORT = b'{"id":"%b","uid":"%b","login":"%b%b"%b,"likes":%b,"comments":%b,"reposts":%b}'
 
-_MESSAGE_END = Mark.MESSAGE_END.byte
+_LOGIN_END, _MESSAGE_END = Mark.LOGIN_END.byte, Mark.MESSAGE_END.byte
 
 _TEXTS = tuple((mark.byte, mark.text) for mark in Mark if mark is not Mark.FOREIGN_ID_END)
 """The marks in rows of statuses, and their texts.
@@ -42,7 +42,7 @@ _NAMED = Mark.FOREIGN_ID_END.byte
 _FOREIGN = re.compile(rb'","uid":"([0-9]+)","login":"([^"%b]*)%b' % (_NAMED, _NAMED))
 """The foreign id of a row, which comes before the author in JSON."""
 
-_WORDLESS = Mark.LOGIN_END.byte + b'""' + Mark.MESSAGE_END.byte
+_WORDLESS = _LOGIN_END + b'""' + _MESSAGE_END
 """The message of a repost without a text of its own."""
 
 _FIRST_OF_JSON = ord(" ")
@@ -105,7 +105,7 @@ def expand(json: bytes) -> bytes:
 
     It costs little more for a whole page than for one status. JSON without rows stays as it is.
     """
-    if _TEXTS[0][0] not in json:
+    if _LOGIN_END not in json:  # each row has it
         return json
     for short, text in _TEXTS:
         json = json.replace(short, text)

@@ -115,18 +115,23 @@ class UserGraphs(Noun):
             while end < len(uids) and sizes[end] <= room:
                 room -= sizes[end]
                 end += 1
-            # Users without a relation are not read again: the log tells which relations they got since.
-            related = [names[at] for at in range(begin, end) if sizes[at]]
-            parts: Iterator[dict[str, int]] = iter(())
-            head = counted_at
-            if related:
-                reads = [read.command(name) for name in related for read in _SET_READS]
-                *sets, newest = await self._redis.execute(*reads, READ_NEWEST_ENTRY)
-                parts, head = map(_times_by_id, sets), newest_position(newest)
-            for size in sizes[begin:end]:
-                relations = [next(parts) if size else {} for _ in RELATIONS]
-                found.append(_make_graph(relations, applied_from, head))
+            found += await self._read_step(names[begin:end], sizes[begin:end], applied_from, counted_at)
         return found
+
+    async def _read_step(
+        self, names: Sequence[bytes], sizes: Sequence[float], applied_from: Position, head: Position
+    ) -> list[UserGraph]:
+        """Return the graph of each user. ``names`` are their ids, and ``sizes`` the numbers of their relations.
+
+        These were counted while the head of the log went from ``applied_from`` to ``head``. Users without a relation
+        are not read again: the log tells which relations they got since.
+        """
+        reads = [read.command(name) for name, size in zip(names, sizes, strict=True) if size for read in _SET_READS]
+        parts: Iterator[dict[str, int]] = iter(())
+        if reads:
+            *sets, newest = await self._redis.execute(*reads, READ_NEWEST_ENTRY)
+            parts, head = map(_times_by_id, sets), newest_position(newest)
+        return [_make_graph([next(parts) if size else {} for _ in RELATIONS], applied_from, head) for size in sizes]
 
     async def _read_head(self) -> Position:
         return newest_position((await self._redis.execute(READ_NEWEST_ENTRY))[0])

@@ -173,5 +173,5 @@ def _install(store: Store, mutant: Mutant) -> None:
         message = f"{mutant.name}: nothing has the text {mutant.old!r} any more"
         raise LookupError(message)
     broken = [text.replace(mutant.old, mutant.new) for text in texts]
-    constants = lua_constants(store._scripts.size_limits)
+    constants = lua_constants(store._scripts.size_limits, store._scripts.rules)
     store._scripts._scripts = make_scripts(LuaLibrary(broken, constants))

@@ -1,34 +1,17 @@
-"""A lease belongs to one holder at a time, and its holder knows when it has lost it."""
+"""A lease belongs to one holder at a time, and to nobody while it rests."""
 
 from typing import Any
 
 import pytest
 
-from stream_server.store.jobs.lease import Lease, LeaseState
+from stream_server.store.jobs.lease import Lease
 from stream_server.store.store import Store
 
-FREE, HELD, LOST = LeaseState.FREE, LeaseState.HELD, LeaseState.LOST
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def leases(store: Store, clock: Clock) -> list[Lease]:
+def leases(store: Store) -> list[Lease]:
     """Two holders of one lease."""
-    return [Lease(store._scripts, "test", clock) for _ in range(2)]
+    return [Lease(store._scripts, "test") for _ in range(2)]
 
 
 def _end_in_redis(raw: Any) -> None:
@@ -37,20 +20,15 @@ def _end_in_redis(raw: Any) -> None:
 
 async def test_one_of_two_holds_it(leases: list[Lease]) -> None:
     one, other = leases
-    assert (one.state, await one.hold(60), await other.hold(60)) == (FREE, True, False)
-    assert (one.state, other.state) == (HELD, FREE)
+    assert (await one.hold(60), await other.hold(60)) == (True, False)
     assert await one.hold(60), "its holder prolongs it"
 
 
-async def test_its_holder_knows_that_the_time_is_over(leases: list[Lease], clock: Clock) -> None:
-    one, _ = leases
+async def test_its_holder_takes_it_again_when_the_time_is_over(leases: list[Lease], raw: Any) -> None:
+    one, other = leases
     assert await one.hold(60)
-    clock.now += 59
-    assert one.state is HELD
-    clock.now += 1
-    assert one.state is LOST
-    assert await one.hold(60), "nobody took it"
-    assert one.state is HELD
+    _end_in_redis(raw)
+    assert (await one.hold(60), await other.hold(60)) == (True, False)
 
 
 async def test_another_takes_it_when_the_time_is_over(leases: list[Lease], raw: Any) -> None:
@@ -59,7 +37,8 @@ async def test_another_takes_it_when_the_time_is_over(leases: list[Lease], raw: 
     _end_in_redis(raw)
     assert await other.hold(60)
     assert not await one.hold(60)
-    assert (one.state, other.state) == (LOST, HELD)
+    assert not await one.rest(60), "who lost it does not end the time of the other"
+    assert await other.hold(60)
 
 
 async def test_nobody_has_it_while_it_rests(leases: list[Lease], raw: Any) -> None:
@@ -67,7 +46,6 @@ async def test_nobody_has_it_while_it_rests(leases: list[Lease], raw: Any) -> No
     assert await one.hold(60)
     assert await one.rest(60)
     assert [await each.hold(60) for each in leases] == [False, False]
-    assert (one.state, other.state) == (FREE, FREE)
     _end_in_redis(raw)
     assert await other.hold(60)
 
