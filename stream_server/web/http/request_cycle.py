@@ -14,6 +14,7 @@ from stream_server.web.http.connection_states import (
     IDLE,
     NEXT,
     QUEUED,
+    REST,
     ROWS,
     RUNNING,
     TAKES_BODY,
@@ -204,4 +205,4 @@ class RequestCycle:
 
         A close that meets unread bytes makes the kernel send a reset, which may destroy the answer (RFC 9112 §9.6).
         """
-        return not self.has_ended and (bool(self.held) or self.state == RUNNING or self.state in TAKES_BODY)
+        return not self.has_ended and (bool(self.held) or self.state in {QUEUED, RUNNING, BODY, REST})

@@ -129,6 +129,19 @@ async def test_an_invalid_request_gets_a_json_error_without_an_echo(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+@pytest.mark.parametrize("line", ["POST /v1/statuses HTTP/2.0", "CONNECT a:80 HTTP/1.1"])
+async def test_a_refusal_by_the_request_line_survives_the_body_behind_it(address: Address, line: str) -> None:
+    """A close at once would meet the body, and the kernel's reset may destroy a refusal that was not read yet."""
+    async with connected(address) as (reader, writer), asyncio.timeout(PATIENCE):
+        writer.write(f"{line}\r\nHost: a\r\nContent-Length: 400000\r\n\r\n".encode())
+        assert b"Connection: close" in await reader.readuntil(b"}}")
+        for _ in range(4):
+            writer.write(bytes(100_000))
+            await writer.drain()
+        writer.write_eof()
+        assert await reader.read() == b""
+
+
 UPGRADE = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 
 
