@@ -97,6 +97,8 @@ UNPARSABLE = {
     "length and chunks": b"POST /secret-in-the-request HTTP/1.1\r\n"
     b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
+    "HTTP/2 by another version": b"PRI * HTTP/1.1\r\n\r\n",
+    "HTTP/2 by an old version, whole": b"PRI * HTTP/1.0\r\n\r\nSM\r\n\r\n",
     "no length": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     "a stream of a bad version": b"GET /v1/stream?secret-in-the-request=1 HTTP/9.x\r\n\r\n",
     "TLS, unfinished": b"\x16\x03\x01\x02\x00\x01",
