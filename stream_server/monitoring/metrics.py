@@ -201,13 +201,14 @@ _HELP_BY_NAME = {
     "memory_blocks": "Blocks of memory that Python uses: steady without a leak, while the process keeps freed space.",
 }
 
+_LABEL_BY_NAME = {
+    "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit",
+    "redis_redirects_total": "word", "replica_reads_total": "outcome",
+}  # fmt: skip
+
 WATCHED_METRICS = tuple(
-    WatchedMetric(f"stream_server_{name}", text, {
-        "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit",
-        "redis_redirects_total": "word", "replica_reads_total": "outcome",
-    }.get(name, ""))
-    for name, text in _HELP_BY_NAME.items()
-)  # fmt: skip
+    WatchedMetric(f"stream_server_{name}", text, _LABEL_BY_NAME.get(name, "")) for name, text in _HELP_BY_NAME.items()
+)
 """The metrics of hub, feed, jobs and log."""
 
 WORKER_UP = ("stream_server_worker_up", "gauge", "1 if the worker answered this scrape, 0 if it did not.")
@@ -225,7 +226,9 @@ PROCESS_INFO = ("stream_server_process_info", "info", "Process id and version of
 
 ALL_METRICS: tuple[tuple[str, str, str], ...] = (
     *((row.name, row.kind, row.help) for row in WATCHED_METRICS),
-    *(_REQUESTS, _REFUSALS, _DURATIONS),
+    _REQUESTS,
+    _REFUSALS,
+    _DURATIONS,
     DELIVERY_LATENCY,
     *((name, kind, text) for name, (kind, text) in _PROCESS_METRICS.items()),
     PROCESS_INFO,

@@ -101,8 +101,9 @@ class ExternalIdentity:
     def profile(self, subject: str, claims: Mapping[str, Any]) -> Profile:
         """Return login, name and e-mail address for a user who is seen for the first time."""
         wanted = self._text(claims, "login").partition("@")[0]
-        digest = hashlib.sha256(subject.encode()).hexdigest()[:8]
-        base = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).strip("_")[:MAX_LOGIN_CHARS] or f"u{digest}"
+        base = re.sub(r"[^A-Za-z0-9_]+", "_", wanted).strip("_")[:MAX_LOGIN_CHARS]
+        if not base:
+            base = f"u{hashlib.sha256(subject.encode()).hexdigest()[:8]}"
         # Thirty logins are tried if other users have the first ones. Then the login is made of the user's id.
         more = (f"{base[: MAX_LOGIN_CHARS - len(str(nth))]}{nth}" for nth in range(2, 31))
         name = "".join(filter(str.isprintable, self._text(claims, "name"))).strip()[:MAX_NAME_CHARS]

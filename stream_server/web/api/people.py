@@ -39,6 +39,7 @@ MAX_ACCOUNTS = 1000
 Bio = Annotated[
     str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=f"1 to 500 code points, {fields.LINE_LIMITS}")
 ]
+PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
 
 
 class NewUser(Body):
@@ -70,9 +71,7 @@ class UserChanges(fields.PatchBody):
     name: DisplayName | UnsetType = UNSET
     bio: Bio | UnsetType | None = UNSET
     url: fields.HttpUrl | UnsetType | None = UNSET
-    place: Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")] | UnsetType | None = (
-        UNSET
-    )
+    place: PlaceText | UnsetType | None = UNSET
     lang: Language | UnsetType | None = UNSET
     protected: bool | UnsetType = UNSET
 

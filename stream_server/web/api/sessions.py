@@ -289,7 +289,7 @@ async def _refresh_session(request: Request, token: RefreshToken) -> web.Respons
 def _session_answer(request: Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]) -> web.Response:
     """Return the tokens of a session. Empty ``scopes`` stand for those of a log-in."""
     ttl_seconds, authority = request.app[CONFIG].token_ttl_seconds, request.app[AUTH]
-    scopes = scopes or frozenset({"read", "write", "stream"})
+    scopes = scopes or frozenset({"read", "write", "stream"})  # the command line alone gives `firehose` and `admin`
     token, _ = authority.issue(refresh_token.uid, scopes, ttl_seconds, time.time(), refresh_token.session)
     answer = {"token": token, "token_type": "Bearer", "expires_in": ttl_seconds}
     return encode_response({**answer, "refresh_token": str(refresh_token), "user": msgspec.Raw(user)}, status=201)

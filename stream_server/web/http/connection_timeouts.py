@@ -80,7 +80,7 @@ class TcpPeer:
         if self._socket is None:
             return 0
         try:
-            queued = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, bytes(4))
+            queued = fcntl.ioctl(self._socket.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
         except (OSError, ValueError):
             return 0  # already closed; asyncio reports that itself
         return int.from_bytes(queued, sys.byteorder)

@@ -151,7 +151,7 @@ class FrontDoor:
             connection.task = self._loop.create_task(self._answer(request))
 
     def _pass_on(self, connection: Connection, head: bytes) -> None:
-        """Start an unusual request in aiohttp, or refuse it: aiohttp takes other versions, and asks for a proxy."""
+        """Start an unusual request in aiohttp, or refuse it by its line: aiohttp would take too much."""
         if (refusal := connection.cycle.line_refusal()) is not None:
             connection.refuse(refusal)
             return

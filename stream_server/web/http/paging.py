@@ -14,6 +14,9 @@ from stream_server.web.route import Request
 MAX_IDS = 200
 """Most ids in the query of one request, and most items on one page."""
 
+OlderThan = Annotated[str, Meta(description="the `next` of another page: returns the older items that follow it")]
+NewerThan = Annotated[str, Meta(description="the `prev` of another page: returns the newer items before it")]
+
 
 class IdsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Query of several objects by their ids, comma-separated. Objects that do not exist are left out of the answer."""
@@ -25,12 +28,8 @@ class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Query of one page of a list: the items older than ``before``, or newer than ``after``, or else the newest."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of items")] = 30
-    before: (
-        Annotated[str, Meta(description="the `next` of another page: returns the older items that follow it")] | None
-    ) = None
-    after: Annotated[str, Meta(description="the `prev` of another page: returns the newer items before it")] | None = (
-        None
-    )
+    before: OlderThan | None = None
+    after: NewerThan | None = None
 
     def __post_init__(self) -> None:
         if self.before is not None and self.after is not None:

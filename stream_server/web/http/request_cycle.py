@@ -14,6 +14,7 @@ from stream_server.web.http.connection_states import (
     IDLE,
     NEXT,
     QUEUED,
+    REST,
     ROWS,
     RUNNING,
     TAKES_BODY,
@@ -144,10 +145,11 @@ class RequestCycle:
     def line_refusal(self) -> Refusal | None:
         """Return why the request line in QUEUED is none of this server, or None if it is one.
 
-        aiohttp's parser takes other versions, and asks for a proxy. The patterns of `usual_request` do not.
+        aiohttp's parser takes other versions and CONNECT, and it waits for more behind a preface of HTTP/2. The
+        patterns of `usual_request` take none of these.
         """
         head = self.request_head
-        if not head.startswith(VERSIONS, max(0, head.find(b"\r\n") - len(" HTTP/1.1"))):
+        if head.startswith(b"PRI ") or not head.startswith(VERSIONS, max(0, head.find(b"\r\n") - len(" HTTP/1.1"))):
             return NO_HTTP
         return NO_CONNECT if head.startswith(b"CONNECT ") else None
 
@@ -204,4 +206,4 @@ class RequestCycle:
 
         A close that meets unread bytes makes the kernel send a reset, which may destroy the answer (RFC 9112 §9.6).
         """
-        return not self.has_ended and (bool(self.held) or self.state == RUNNING or self.state in TAKES_BODY)
+        return not self.has_ended and (bool(self.held) or self.state in {QUEUED, RUNNING, BODY, REST})

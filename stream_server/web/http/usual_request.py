@@ -166,7 +166,7 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     body = response.body if isinstance(response, web.Response) else None
     text = body if isinstance(body, bytes) else b""
     fields = "".join([f"{name}: {value}\r\n" for name, value in response.headers.items()])
-    # neither has a length of its own (RFC 9110 §8.6)
+    # Answers with these statuses have neither a body nor a length of one (RFC 9110 §8.6).
     length = "" if response.status in {204, 304} else f"Content-Length: {len(text)}\r\n"
     end = "" if keep_alive else "Connection: close\r\n"
     status = f"HTTP/1.1 {response.status} {response.reason}\r\n"

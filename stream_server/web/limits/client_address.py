@@ -74,7 +74,7 @@ class TrustedProxies:
         for text in forwarded:
             if current not in self:
                 break
-            earlier = _parse_address(text) if len(text) <= 80 else None
+            earlier = _parse_address(text) if len(text) <= 80 else None  # IPv6 with brackets, zone and port is shorter
             if earlier is None:
                 break
             current = earlier
@@ -156,5 +156,5 @@ def subject_of_peer(peer: str) -> str:
 def _subject_of(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
-    # a person with IPv6 usually has a whole network of this size, so its addresses count together
+    # A person with IPv6 usually has a whole network of this size, so its addresses count together.
     return str(ipaddress.ip_network((address, 64), strict=False))

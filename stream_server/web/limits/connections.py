@@ -140,6 +140,7 @@ class ConnectionTable:
         self._count = self._operator_count = 0
         self._is_full = False  # from a refusal until slots are free again
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        # The others are kept from clients: for forty connections to Redis, sockets and what is accepted next.
         self._room = max(1, files - min(160, files // 2))
         self.evict_idle: EvictIdle = lambda _, *, of_operator: None  # noqa: ARG005 - until the HTTP server is there
         self.evicted = 0
@@ -161,10 +162,10 @@ class ConnectionTable:
         maximum, subject, refusal = self.maximum, subject_of_peer(address), None
         if self._count >= maximum:
             before = self._count
-            # a fiftieth, so that it does not look for idle ones at each accept
+            # A fiftieth is closed at once, so that the server does not look for idle ones at each accept.
             self.evict_idle(max(1, maximum // 50), of_operator=False)
             self.evicted += before - self._count
-        # two for each stream, because a page with a stream sends requests, too
+        # An address has two for each stream that it may open, because a page with a stream sends requests, too.
         most = min(2 * self._config.streams_per_address or maximum, max(1, maximum // 2))
         if self._count >= maximum:
             refusal = NO_ROOM_FOR_CONNECTION

@@ -260,11 +260,12 @@ def _make_plan(
         opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=description,
     )  # fmt: skip
     gaps = list[Gap]()
-    if start is not None and start.known_gap is not None:
-        gaps.append(start.known_gap)
-    if start is not None and bound.position != start.position:  # the rules of before are forgotten
-        missed = bound.position.n - start.position.n
-        gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
+    if start is not None:
+        if start.known_gap is not None:
+            gaps.append(start.known_gap)
+        if bound.position != start.position:  # the rules of before are forgotten
+            missed = bound.position.n - start.position.n
+            gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
     return StreamPlan(subscribe_request, gaps, may_warn)
 
 

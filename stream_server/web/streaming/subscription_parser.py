@@ -84,26 +84,30 @@ class KnownFilters(dict[str, StreamFilters]):
     def remember(self, text: str, filters: StreamFilters) -> None:
         """Remember the filters that a new text asks for. They must depend on nothing but the text."""
         self[text] = filters
-        if len(text) <= 64 and isinstance(filters, ReadyFilters) and text.isascii():
-            size = 900 + 35 * len(text)  # to look at their objects would take a fifteenth of the opening of a stream
-        else:  # about the sizes of the objects to which they refer, beside 350 bytes for the entry itself
-            found: list[object] = [text, filters.description]
-            if filters.subscription is not None:
-                found += filters.subscription.bases
-            size, seen = 350, set(map(id, found))
-            while found:
-                size += sum(map(sys.getsizeof, found))
-                parts = {
-                    id(part): part for part in gc.get_referents(*found)
-                    if type(part) in _DATA or type(part).__module__.startswith("filters.")
-                }  # fmt: skip
-                found = [parts[number] for number in parts.keys() - seen]
-                seen |= parts.keys()
-        self._sizes.append(size)
-        self.counted_bytes += size
+        self._sizes.append(_memory_of(text, filters))
+        self.counted_bytes += self._sizes[-1]
         while self.counted_bytes > MAX_FILTER_BYTES:
             del self[next(iter(self))]
             self.counted_bytes -= self._sizes.popleft()
+
+
+def _memory_of(text: str, filters: StreamFilters) -> int:
+    """Return about how many bytes the filters take, by the sizes of the objects to which they refer."""
+    if len(text) <= 64 and isinstance(filters, ReadyFilters) and text.isascii():
+        return 900 + 35 * len(text)  # to look at their objects would take a fifteenth of the opening of a stream
+    found: list[object] = [text, filters.description]
+    if filters.subscription is not None:
+        found += filters.subscription.bases
+    size, seen = 350, set(map(id, found))  # 350 bytes are the entry itself
+    while found:
+        size += sum(map(sys.getsizeof, found))
+        parts = {
+            id(part): part for part in gc.get_referents(*found)
+            if type(part) in _DATA or type(part).__module__.startswith("filters.")
+        }  # fmt: skip
+        found = [parts[number] for number in parts.keys() - seen]
+        seen |= parts.keys()
+    return size
 
 
 class SubscriptionParser:

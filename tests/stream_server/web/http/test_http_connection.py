@@ -97,6 +97,8 @@ UNPARSABLE = {
     "length and chunks": b"POST /secret-in-the-request HTTP/1.1\r\n"
     b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
+    "HTTP/2 by another version": b"PRI * HTTP/1.1\r\n\r\n",
+    "HTTP/2 by an old version, whole": b"PRI * HTTP/1.0\r\n\r\nSM\r\n\r\n",
     "no length": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     "a stream of a bad version": b"GET /v1/stream?secret-in-the-request=1 HTTP/9.x\r\n\r\n",
     "TLS, unfinished": b"\x16\x03\x01\x02\x00\x01",
@@ -127,6 +129,19 @@ async def test_an_invalid_request_gets_a_json_error_without_an_echo(
     assert json.loads(content)["error"]["code"] == code
     assert b"secret-in-the-request" not in answer
     assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("line", ["POST /v1/statuses HTTP/2.0", "CONNECT a:80 HTTP/1.1"])
+async def test_a_refusal_by_the_request_line_survives_the_body_behind_it(address: Address, line: str) -> None:
+    """A close at once would meet the body, and the kernel's reset may destroy a refusal that was not read yet."""
+    async with connected(address) as (reader, writer), asyncio.timeout(PATIENCE):
+        writer.write(f"{line}\r\nHost: a\r\nContent-Length: 400000\r\n\r\n".encode())
+        assert b"Connection: close" in await reader.readuntil(b"}}")
+        for _ in range(4):
+            writer.write(bytes(100_000))
+            await writer.drain()
+        writer.write_eof()
+        assert await reader.read() == b""
 
 
 UPGRADE = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
