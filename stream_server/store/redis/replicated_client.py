@@ -111,10 +111,7 @@ class ReplicatedClient(RedisClient):
         return await super().run_pipeline(commands, timeout_seconds)
 
     async def close(self) -> None:
-        """Close all connections to the primary and to the replicas, and end the question of the primary's position."""
-        if self._question is not None:
-            self._question.cancel()
-            await asyncio.wait([self._question])
+        """Close all connections to the primary and to the replicas."""
         for replica in self.replicas:
             await replica.stop_probe()
             await replica.client.close()
