@@ -310,7 +310,7 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
     """
     found = _TAG.match(line)
     tag = found.group(1) if found else ""
-    if find_operator(tag.lower(), registry) is not None or tag.lower() in registry.names():
+    if tag and (find_operator(tag.lower(), registry) is not None or tag.lower() in registry.names()):
         tag = ""
     with _located(nth, count, tag):
         return NamedRule(f"r{nth}", tag, Rule.parse(line[len(tag) + 1 if tag else 0 :], registry))

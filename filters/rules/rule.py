@@ -154,12 +154,12 @@ def _explain_node(node: Node, event: Event) -> Explanation:
             return Explanation(text, node.column, matched=False, why=why, error=error)
         return Explanation(text, node.column, matched, why, indices, negated=node.negated)
     parts = tuple(_explain_node(part, event) for part in node.parts)
-    found = ", ".join(part.text for part in parts if part.matched)
-    missing = ", ".join(part.text for part in parts if not part.matched)
     if isinstance(node, And):
-        matched, why = not missing, f"does not hold: {missing}" if missing else "all parts hold"
+        missing = [part.text for part in parts if not part.matched]
+        matched, why = not missing, f"does not hold: {', '.join(missing)}" if missing else "all parts hold"
     else:
-        matched, why = bool(found), f"holds: {found}" if found else "no part holds"
+        found = [part.text for part in parts if part.matched]
+        matched, why = bool(found), f"holds: {', '.join(found)}" if found else "no part holds"
     failed = next((part.error for part in parts if part.error is not None), None)
     return Explanation(format_node(node), node_column(node), matched, why, parts=parts, error=failed)
 
@@ -208,11 +208,7 @@ def _index_terms_of(node: Node) -> IndexTerms | None:
                 joined = _join_clauses(joined, terms.exact)
         if len(joined) <= MAX_CLAUSES:
             return IndexTerms(joined)
-    rarest = [terms.exact or terms.candidates for terms in found]
-    rarest.sort(  # by the rarity of the commonest clause
-        key=lambda clauses: min((estimate_rarity(rarest_key(one)) for one in clauses if one), default=(True, 0, "")),
-        reverse=True,
-    )
+    rarest = sorted([terms.exact or terms.candidates for terms in found], key=_rarity_of_commonest, reverse=True)
     joined = rarest[0]
     for clauses in rarest[1:]:
         if len(joined) * len(clauses) <= MAX_CANDIDATE_CLAUSES:
@@ -230,3 +226,7 @@ def _terms_of_condition(terms: IndexTerms | None) -> IndexTerms | None:
 
 def _join_clauses(some: Collection[Clause], more: Collection[Clause]) -> Collection[Clause]:
     return frozenset(one | other for one in some for other in more)
+
+
+def _rarity_of_commonest(clauses: Collection[Clause]) -> tuple[bool, int, str]:
+    return min((estimate_rarity(rarest_key(clause)) for clause in clauses if clause), default=(True, 0, ""))

@@ -282,7 +282,8 @@ async def connect(
             async with _connect_websocket(session, request) as socket:
                 yield WebSocketConnection(socket)
             return
-        parser: FrameParser = SseParser() if framing == "sse" else NdjsonParser()
+        parsers: dict[Framing, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
+        parser = parsers[framing]()
         async with _send(session, request, parser.media_type) as response:
             if response.status != 200:
                 raise await _refusal(response)

@@ -62,17 +62,7 @@ async def check_redis(
                 found.append(NODE_OF_A_CLUSTER)
             found += await _check_writes(client, info)
             found += await _check_configuration(client, info)
-            for read_url in read_urls.split():
-                async with opened(read_url, timeout_seconds, replica=True) as near:
-                    (n,) = await client.execute(("HGET", keys.META, "n"))
-                    found.append(
-                        good("the replica to read from keeps up")
-                        if await ReplicaRouter(client, near).try_replica(int(n or 0))
-                        else advice(
-                            "the replica to read from is unreachable, behind, or of another primary: "
-                            "all reads use the primary meanwhile"
-                        )
-                    )
+            found += await _check_read_replicas(client, read_urls.split(), timeout_seconds)
             replicas = count_replicas(info)
             if write_replicas > replicas:
                 fault = f"writes wait for {write_replicas} replicas, but only {replicas} are connected"
@@ -84,6 +74,22 @@ async def check_redis(
                 found.append(broken(f"no status leaves because of its age: {failure.decode()}"))
         except ApiError as error:
             return [broken(f"Redis {describe_for_operator(error)}")]
+    return found
+
+
+async def _check_read_replicas(client: RedisClient, urls: list[str], timeout_seconds: float) -> list[CheckResult]:
+    """Check whether each replica of ``--redis-read`` keeps up with the primary, ``client``. Several have numbers."""
+    found: list[CheckResult] = []
+    for number, url in enumerate(urls, start=1):
+        replica = "the replica to read from" if len(urls) == 1 else f"replica {number} of {len(urls)} to read from"
+        async with opened(url, timeout_seconds, replica=True) as near:
+            (n,) = await client.execute(("HGET", keys.META, "n"))
+            if await ReplicaRouter(client, near).try_replica(int(n or 0)):
+                found.append(good(f"{replica} keeps up"))
+            else:
+                fault = f"{replica} is unreachable, behind, or of another primary"
+                meanwhile = "all reads use the primary" if len(urls) == 1 else "no read uses it"
+                found.append(advice(f"{fault}: {meanwhile} meanwhile"))
     return found
 
 

@@ -161,10 +161,12 @@ async def _create_content(actions: DemoActions, login: str) -> None:
     for follower in ("ada", "eli"):
         await send(follower, "PUT", "users/me/following/{dora}")
     await send("dora", "PUT", "users/me/requests/{ada}")
+
     # Every stream and preview finds some posts at once.
     first = demo_posts(random.Random(0), login)
     for author in POSTING_LOGINS * (FIRST_POSTS // len(POSTING_LOGINS)):
         await post(author, **next(first))
+
     # A conversation
     request = f"Who bakes on Sunday? I have too much starter. @{login} #sourdough"
     question = await post("bob", request, lang="en")
@@ -178,6 +180,7 @@ async def _create_content(actions: DemoActions, login: str) -> None:
     await send("ada", "PUT", f"users/me/likes/{question}")
     await send("ada", "PUT", f"users/me/favorites/{question}")
     await send("cyd", "POST", f"statuses/{answer}/comments", message="Save me a slice.")
+
     # A group
     about = {"name": GROUP_NAME, "kind": "public", "description": "We feed flour."}
     club = (await send("ada", "POST", "groups", **about))["id"]
@@ -186,10 +189,12 @@ async def _create_content(actions: DemoActions, login: str) -> None:
     crumb = await post("bob", "Is this crumb open enough?", lang="en", group=club)
     await post("ada", "You could park a train in it.", lang="en", in_reply_to=crumb)
     await send("cyd", "PUT", f"users/me/likes/{crumb}")
+
     # A talk
     talk = (await send("bob", "POST", "talks", people=[actions.user_ids["ada"]]))["id"]
     for sender, text in (("bob", "Shall I bring the big oven?"), ("ada", "Please. Side door."), ("bob", "See you!")):
         await send(sender, "POST", f"talks/{talk}/messages", message=text)
+
     # Two lists of Ada, first the public one. The private one means: setup complete.
     for name, private, members in ((LIST_NAME, False, ("bob", "cyd")), (LAST_LIST_NAME, True, ("dora",))):
         list_id = (await send("ada", "POST", "lists", name=name, private=private))["id"]

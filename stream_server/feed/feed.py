@@ -28,9 +28,6 @@ from stream_server.store.social.user_graph import RestrictedAccountsSnapshot
 
 logger = logging.getLogger(__name__)
 
-UNSIGNED_PAUSE_SECONDS = 0.005
-"""Pause in seconds after a read of the log for unsigned messages, so that a flood of them costs few reads."""
-
 END_OF_LOG = Position(1 << 52, 0, 1 << 52)
 """A position that the log never reaches, to read all that it has."""
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 
 SERVE = (
-    sys.executable, *(() if not sys.flags.safe_path and sys.path[:1] == [str(ROOT)] else ("-P",)),
+    sys.executable, *(("-P",) if sys.flags.safe_path or sys.path[:1] != [str(ROOT)] else ()),
     "-m", "stream_server", "serve",
 )  # fmt: skip
 """The command of another server process. ``-P``: it imports nothing from the present folder, as ``stream-server`` does.

@@ -108,4 +108,5 @@ def recorded_engine(folder: Path) -> Engine | None:
 
 
 def _is_empty(part: Path) -> bool:
-    return part.stat().st_size <= (200 if ".base." in part.name else 0)  # the first part is never shorter
+    # The first part has a header of up to 200 bytes, also without data.
+    return part.stat().st_size <= (200 if ".base." in part.name else 0)

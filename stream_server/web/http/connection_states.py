@@ -36,7 +36,10 @@ from typing import NamedTuple
 
 
 class State(IntEnum):
-    """The states of a connection. It is in one of them at a time."""
+    """The states of a connection. It is in one of them at a time.
+
+    Their order has a meaning: up to IDLE no request has come, and from CLOSING on no other will.
+    """
 
     HEAD = 0
     """It waits for its first request head, or for the rest of one."""
@@ -66,13 +69,19 @@ class Event(IntEnum):
     END_OF_INPUT = 1
     """The client has shut down its sending side, and all that it sent before has been taken."""
     WHOLE_HEAD = 2
+    """All bytes of a request head have come."""
     QUEUE = 3
+    """A stream has begun, and must wait for its turn to ask Redis."""
     START = 4
+    """A handler takes the request."""
     BODY_BEGINS = 5
+    """The handler finds that the request has a body."""
     BODY_WHOLE = 6
+    """All bytes of the body have come."""
     BODY_BROKEN = 7
     """The framing of the body is invalid: what follows means nothing."""
     ANSWERED = 8
+    """The handler has written the whole answer."""
     SENT = 9
     """The kernel has taken all of the answer."""
     REFUSAL = 10
@@ -82,6 +91,7 @@ class Event(IntEnum):
     DRAIN = 12
     """The server stops."""
     DEADLINE = 13
+    """The time of the present state is over."""
     EVICTION = 14
     """The server needs the room for others."""
     DETACH = 15

@@ -40,7 +40,8 @@ class Opening:
 
     Attributes:
         state: The state at present.
-        slot: The slot among those that ask. It is not held in MUST_ASK. None in AT_ONCE.
+        slot: The slot among those that ask, or None without one. `ask` waits until it is held, unless the front door
+            has taken it already. FREE uses none.
     """
 
     state = OpeningState.AT_ONCE
@@ -48,7 +49,7 @@ class Opening:
 
     @classmethod
     def in_task(cls, slot: Slot | None, state: OpeningState) -> "Opening":
-        """Return the opening of a request that runs in a task already. ``slot`` is None for FREE alone."""
+        """Return the opening of a request that runs in a task already. It needs a ``slot`` unless it is FREE."""
         opening = cls()
         opening.slot, opening.state = slot, state
         return opening

@@ -106,7 +106,7 @@ class RequestCycle:
     def take_request_head(self) -> bytes | Refusal | None:
         """Take a whole head from the held bytes, in HEAD or IDLE: it is QUEUED. None if there is none.
 
-        Return a refusal if the bytes cannot become a head. After the end of the input, half a head is CLOSED.
+        Return a refusal if the bytes cannot become a head. After the end of the input, half a head ends the connection.
         """
         held = self.held
         if held and held[0] in BLANK_LINES:

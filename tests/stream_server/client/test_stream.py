@@ -55,6 +55,13 @@ def texts(received: list[Event]) -> list[str]:
     return [one.status.message for one in received if isinstance(one, Post)]
 
 
+async def test_an_unknown_framing_is_refused() -> None:
+    async with streaming(Answer([sse("hello", 0), post(1)]), framing="xml") as (script, client):
+        with pytest.raises(KeyError, match="xml"):
+            await anext(client)
+    assert script.asked == []
+
+
 async def test_a_reconnect_resumes_from_the_cursor_and_drops_repeated_events() -> None:
     first = Answer([sse("hello", 0), post(1), post(2)], cut=True)
     second = Answer([sse("hello", 2), post(2), post(3)])

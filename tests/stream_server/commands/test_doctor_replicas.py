@@ -37,6 +37,17 @@ async def test_replicas_are_checked_and_counted() -> None:
     assert states(wanting) == [CheckState.GOOD, CheckState.BROKEN]
 
 
+async def test_each_replica_to_read_from_is_named() -> None:
+    with servers(BINARY, 2) as (primary, replica):
+        replica.replica_of(primary)
+        await linked(replica)
+        urls = f"redis://127.0.0.1:1 {replica.url}"
+        found = await doctor_redis.check_redis(primary.url, PATIENCE, read_urls=urls)
+    shown = [finding for finding in found if "to read from" in finding.sentence]
+    assert states(shown) == [CheckState.ADVICE, CheckState.GOOD]
+    assert [finding.sentence[:14] for finding in shown] == ["replica 1 of 2", "replica 2 of 2"]
+
+
 async def test_sentinels_are_checked() -> None:
     with watch(BINARY) as watched:
         await watched.settled()

@@ -10,7 +10,7 @@ import pytest
 from stream_server.hub import flusher
 from stream_server.hub.disconnect import TOO_SLOW
 from stream_server.hub.group import Batch, WriteLimits
-from stream_server.hub.heartbeats import Heartbeats
+from stream_server.hub.live_clients import LiveClients
 from tests.stream_server.hub.world import Socket, World
 from tests.waiting import eventually
 
@@ -174,7 +174,7 @@ async def test_an_error_while_sending_heartbeats_costs_one_heartbeat(
     monkeypatch: pytest.MonkeyPatch, short_deadlines: World
 ) -> None:
     _, socket = short_deadlines.open(firehose="true")
-    errors = _fail_once(monkeypatch, Heartbeats, "_queue_heartbeats")
+    errors = _fail_once(monkeypatch, LiveClients, "queue_control")
     short_deadlines.hub.start()
     await eventually(lambda: "heartbeat" in socket.kinds(), what="a heartbeat")
     assert [type(error) for error in errors] == [ZeroDivisionError]
