@@ -174,6 +174,9 @@ def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
                 address.validate_redis_url(url)
         except address.InvalidRedisUrl as error:
             raise InvalidSetting(f"{shown[name]} {error}") from None
+    databases = {address.database_of(url) for url in values["redis_read"].split()}
+    if values["redis"] and not databases <= {address.database_of(values["redis"])}:
+        raise InvalidSetting(f"{shown['redis_read']} must name the same database as --redis")
     for name in ("redis_read", "write_replicas"):
         if values[name] and not values["redis"]:
             raise InvalidSetting(f"{shown[name]} needs --redis: the embedded Redis has no replicas")

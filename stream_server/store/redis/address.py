@@ -89,6 +89,16 @@ def has_password(url: str) -> bool:
     return ":" in parts.netloc.rpartition("@")[0] or "password=" in unquote(url).lower()
 
 
+def database_of(url: str) -> int:
+    """Return the number of the database that a valid Redis URL names, 0 if it names none."""
+    group = parse_group_url(url)
+    if group is not None:
+        return group.db
+    parts = _split_url(url)
+    named = dict(parse_qsl(parts.query)).get("db")  # redis-py prefers it to the path
+    return _parse_database(named or ("" if parts.scheme == "unix" else parts.path.strip("/")))
+
+
 def parse_group_url(url: str) -> RedisGroup | None:
     """Parse a URL that names Sentinels or nodes of a cluster, or return None for another scheme.
 

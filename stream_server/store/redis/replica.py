@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import RedisError
 
 from stream_server.errors import ApiError
+from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply, find_instance
@@ -36,6 +37,13 @@ from stream_server.store.redis.protocol import pack_words
 
 READ_POSITION = b"*2\r\n" + pack_words([b"INFO", b"replication"])
 """The command whose reply has the position of a server, as :func:`primary_position` and `Replica` read it."""
+
+TRY_READ = b"*2\r\n" + pack_words([b"EXISTS", keys.NEVER.encode()])
+"""Reads a key that never exists. A server that tells its position may refuse reads, and then it refuses this one.
+
+The primary of a cluster refuses it also while the core's slot moves away. The replicas of a Redis refuse nothing then,
+but have the keys no more that have moved.
+"""
 
 PATIENCE_SECONDS = 0.1
 """Longest wait in seconds for a replica. Then the primary is asked. A page takes a replica less than a millisecond."""
@@ -139,7 +147,7 @@ class Replica:
             floor = await self._ask_primary()
             if floor is not None:
                 try:
-                    (info,) = await self.client.execute(READ_POSITION, max_seconds=PATIENCE_SECONDS)
+                    info, _ = await self.client.execute(READ_POSITION, TRY_READ, max_seconds=PATIENCE_SECONDS)
                     self._enter(_judge(_replica_position(info), floor))
                 except ApiError:
                     self._enter(ReplicaState.AWAY)

@@ -30,6 +30,7 @@ from stream_server.store.redis.protocol import EXEC, MULTI
 from stream_server.store.redis.replica import (
     PATIENCE_SECONDS,
     READ_POSITION,
+    TRY_READ,
     Replica,
     ReplicaState,
     ReplicationPosition,
@@ -84,6 +85,7 @@ class ReplicatedClient(RedisClient):
             )
             for number, each in enumerate(replica_urls, 1)
         ]
+        self._position_question = (READ_POSITION,) if self.topology is None else (READ_POSITION, TRY_READ)
         self._turn = 0
         self._asking: list[asyncio.Future[ReplicationPosition | None]] = []
         self._question: asyncio.Task[None] | None = None
@@ -176,9 +178,12 @@ class ReplicatedClient(RedisClient):
                     answer.set_result(position)
 
     async def _ask_position(self) -> ReplicationPosition | None:
-        """Return the primary's position at this moment, or None if it does not answer or is no primary now."""
-        try:
-            (info,) = await super().run_pipeline((READ_POSITION,), self.timeout_seconds)
+        """Return the primary's position at this moment, or None if it does not answer or is no primary now.
+
+        None also stands for the primary of a cluster that does not own all of the core's slot, or no more.
+        """
+        try:  # not by `run_pipeline`, which asks the new owner again what a former one refuses
+            replies = await self.send(self._position_question, time.monotonic() + self.timeout_seconds)
         except (Unavailable, NoReply):
             return None
-        return primary_position(info) if isinstance(info, bytes) else None
+        return None if find_instance(replies, RedisError) is not None else primary_position(replies[0])

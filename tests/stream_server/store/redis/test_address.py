@@ -74,6 +74,28 @@ def test_several_replicas_are_separated_by_blanks_and_each_is_checked() -> None:
         config.load({"redis_read": f"redis://near redis://ann:{SECRET}@far"}, primary)
 
 
+@pytest.mark.parametrize(
+    ("url", "replicas"),
+    [
+        ("redis://localhost/3", "redis://near"),
+        ("redis://localhost", "redis://near redis://far?db=3"),
+        ("redis+sentinel://localhost/main/3", "redis+sentinel://localhost/main"),
+        ("redis+cluster://localhost", "unix:///run/redis.sock?db=3"),
+    ],
+)
+def test_a_replica_is_read_in_the_database_of_the_primary(url: str, replicas: str) -> None:
+    """It has all databases of the primary. In another one, its pages would be empty, or those of another site."""
+    with pytest.raises(InvalidSetting, match="database"):
+        config.load({}, {"STREAM_SERVER_REDIS": url, "STREAM_SERVER_REDIS_READ": replicas})
+
+
+def test_a_database_is_the_same_in_each_form_of_the_url() -> None:
+    urls = "redis://localhost/3?db=3 unix:///run/redis.sock?db=3 redis+sentinel://localhost/main/3 redis://localhost?db=3"
+    environ = {"STREAM_SERVER_REDIS": "redis://localhost/3", "STREAM_SERVER_REDIS_READ": urls}
+    assert config.load({}, environ).redis_read == urls
+    assert {RedisClient(each, 1.0)._pool.connection_kwargs["db"] for each in urls.split()} == {3}
+
+
 @pytest.mark.parametrize("url", BAD)
 @pytest.mark.parametrize("setting", ["redis", "redis_read"])
 def test_invalid_urls_are_refused_with_the_setting_and_without_the_url(url: str, setting: str) -> None:

@@ -17,6 +17,7 @@ from stream_server.store.redis import scripts as scripts_module
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.replicated_client import begin_reads
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import NOT_OWNED, Store, UnusableRedis
 from stream_server.store.write_guard import CORE_OPEN, FAULTY_CHECKS, WriteGuard
@@ -250,6 +251,40 @@ async def test_a_replica_of_a_cluster_is_read_by_its_own_url_and_by_that_of_the_
             assert router.current is not store._redis
     assert sum(node.info("commandstats").get("cmdstat_xrevrange", {"calls": 0})["calls"] for node in replicas) >= 3
     assert not any("MOVED" in _errors(node) for node in replicas)
+
+
+async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(
+    cluster: PrivateCluster, opened: Open
+) -> None:
+    """A replica has the keys no more. That of a Redis says only that there are none, that of a Valkey refuses."""
+    store = await opened(replica_urls=cluster.url)
+    people, (core, other, *_) = People(store), cluster.primaries()
+    ann, (replica,) = await people.user("Ann"), store.replicas
+    status = (await people.status(ann))["id"]
+
+    async def read() -> bytes | None:
+        async def request() -> bytes | None:
+            begin_reads()
+            return await store.statuses.get(ann, status)
+
+        return await asyncio.create_task(request())
+
+    async def is_read_from() -> bool:
+        before = replica.answered
+        assert await read()
+        return replica.answered > before
+
+    await eventually(is_read_from, what="an answer of the replica")
+    cluster.open_slot(CORE_SLOT, core, other)
+    key = keys.key_for("status", status)
+    core.run("MIGRATE", "127.0.0.1", other.port, key, 0, 5000)
+    near = cluster.replicas(core)
+    await eventually(lambda: 1 not in [_ask(each, "EXISTS", key, first="READONLY") for each in near], what="no copy")
+    answered = replica.answered
+    with pytest.raises(Unavailable):
+        await read()
+    assert replica.answered == answered
+    cluster.close_slot(CORE_SLOT)
 
 
 async def test_nothing_can_be_written_until_the_owner_of_the_core_is_known(cluster: PrivateCluster) -> None:

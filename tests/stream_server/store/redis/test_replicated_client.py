@@ -200,6 +200,39 @@ async def _reads(site: Site, uid: str, before: int) -> bool:
 
 
 @both_engines
+async def test_a_replica_that_refuses_reads_is_left_until_it_answers_them(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It tells its position and has all writes, but its users may not read, or its part of a cluster is down."""
+    ann = (await site.people.users(1))[0]
+    status = (await site.people.status(ann))["id"]
+    for each in site.near:
+        run(each, "ACL", "SETUSER", "default", "-@read")
+    await site.expect(ReplicaState.AWAY, ReplicaState.AWAY)
+    questions = [replica.refused for replica in site.replicas]
+    probes = [0, 0]
+    for at, replica in enumerate(site.replicas):
+        replica._ask_primary = _counted(probes, at, replica._ask_primary)
+    await eventually(lambda: min(probes) > 3, what="some probes")
+    assert await site.newest(ann) == status
+    assert [replica.refused for replica in site.replicas] == questions
+    assert len([line for line in caplog.messages if "read from" in line]) == len(site.near), "one line for each"
+    for each in site.near:
+        run(each, "ACL", "SETUSER", "default", "+@read")
+    await site.expect(ReplicaState.USABLE, ReplicaState.USABLE)
+
+
+def _counted(counts: list[int], at: int, call: Callable[[], Awaitable[Result]]) -> Callable[[], Awaitable[Result]]:
+    """Return the call, which then also counts itself."""
+
+    async def counted() -> Result:
+        counts[at] += 1
+        return await call()
+
+    return counted
+
+
+@both_engines
 async def test_the_primary_is_no_replica_of_itself(redis_url: str) -> None:
     async with open_store(redis_url, replica_urls=redis_url) as store:
         ann, (replica,) = await People(store).user("Ann"), store.replicas
