@@ -40,7 +40,7 @@ class Target(NamedTuple):
 
 
 class Request(Protocol):
-    """What a request offers to all code behind the front door, whether the connection itself or aiohttp has read it.
+    """A request as all code behind the front door sees it, whether the connection itself or aiohttp has read it.
 
     It also holds values that belong to the request, by their keys (`app_keys`).
     """

@@ -61,7 +61,7 @@ _FIRST_ARGUMENT = 3
 
 
 class Declaration(NamedTuple):
-    """What the first line of a call says.
+    """The declaration in the first line of a call.
 
     Attributes:
         kind: How the call treats a repeated request.

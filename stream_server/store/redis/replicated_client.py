@@ -42,7 +42,7 @@ MAX_ATTEMPTS = 2
 
 
 class RequestReads:
-    """What a request that only reads has read so far.
+    """The reads of one request that only reads, up to now.
 
     Attributes:
         floor: The position that the next answer must have reached. None before the first question.

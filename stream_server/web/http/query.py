@@ -167,7 +167,7 @@ ParameterReader = Callable[[str, str], Any]
 
 
 class _Shape(NamedTuple):
-    """What a query may be, as the inspection of its struct tells.
+    """The parameters that a query may have, as the inspection of its struct finds them.
 
     Attributes:
         readers: The reader of each parameter, by its name.
