@@ -29,6 +29,10 @@ The yardsticks:
 
     peers/           the command; PEERS.md tells how to get each server
 
+``python -m bench.lake`` measures how fast a lake is written and erased:
+
+    lake.py          the command
+
 ``python -m bench.units`` measures what one deed and one stream cost, for a plan of a large site:
 
     units.py         the command

@@ -36,8 +36,8 @@ CROWD_FILES = 4096
 
 MEASURES: dict[str, Callable[[Server, Clients, Plan], Measured]] = {
     "firehose": partial(parts.fan_out, kind="firehose"), "tracks": partial(parts.fan_out, kind="tracks"),
-    "joined": parts.joined, "requests": parts.requests, "connects": parts.connects, "idle": parts.idle,
-    "crowd": parts.returning,
+    "rooms": parts.rooms, "joined": parts.joined, "requests": parts.requests, "pages": parts.pages,
+    "connects": parts.connects, "idle": parts.idle, "crowd": parts.returning,
 }  # fmt: skip
 PARTS = tuple(MEASURES)
 """The parts of a run, in order. A quick run leaves out the last one."""
@@ -107,8 +107,9 @@ class Bench:
         queue, bare, floor = QueueServer(self._shared), BareServer(self._shared), self._programs.floor
         fan_out = [Floor(self._shared, floor), queue]
         found: dict[str, list[Server]] = {
-            "firehose": [*fan_out], "tracks": [*fan_out], "joined": [Floor(self._shared, floor, batch=True)],
-            "requests": [BookServer(self._shared)], "connects": [bare], "idle": [queue], "crowd": [bare],
+            "firehose": [*fan_out], "tracks": [*fan_out], "rooms": [],
+            "joined": [Floor(self._shared, floor, batch=True)], "requests": [BookServer(self._shared)], "pages": [],
+            "connects": [bare], "idle": [queue], "crowd": [bare],
         }  # fmt: skip
         return found[part]
 
@@ -122,7 +123,7 @@ def bench_of(options: Options) -> Iterator[tuple[Bench, str]]:
         sites = [stack.enter_context(site())]
         if other:
             sites.append(stack.enter_context(site(other.folder, other.python)))
-        if "requests" in options.parts:
+        if {"requests", "pages"} & {*options.parts}:
             for one in sites:
                 one.prepare_requests()
         names = ["ours", other.name if other else ""]

@@ -20,6 +20,9 @@ from stream_server.store import keys
 
 CHANNEL = "events:post"
 
+FILLED_AT_ONCE = 500
+"""Posts of one transaction when a log is filled."""
+
 TIME = re.compile(rb'"t":\d+')
 
 
@@ -55,6 +58,12 @@ class Bursts:
             await asyncio.sleep(max(0.0, start + number / per_second - time.monotonic()))
             await self._burst(size)
             number += 1
+        await self._redis.aclose()
+
+    async def fill(self, count: int) -> None:
+        """Publish ``count`` posts as fast as Redis takes them."""
+        for start in range(0, count, FILLED_AT_ONCE):
+            await self._burst(min(FILLED_AT_ONCE, count - start))
         await self._redis.aclose()
 
     async def _burst(self, size: int) -> None:

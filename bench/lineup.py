@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import quote
@@ -82,9 +82,20 @@ class StreamServer(Server):
         self.column = column
 
     @contextmanager
-    def running(self, rate: float = 0, port: int = 0, workers: int = 1) -> Iterator[Running]:  # noqa: ARG002 - it hears the writer
-        """Start a fresh server on the first core, and stop it at the end."""
-        flags = ("--redis", f"unix://{self.site.redis_socket}", "--workers", str(workers))
+    def running(
+        self,
+        rate: float = 0,  # noqa: ARG002 - it hears the writer
+        port: int = 0,
+        workers: int = 1,
+        replicas: Sequence[int] = (),
+        heartbeat_seconds: int | None = None,
+    ) -> Iterator[Running]:
+        """Start a fresh server on the first core, and stop it at the end. It reads from the ports of ``replicas``."""
+        flags = ["--redis", f"unix://{self.site.redis_socket}", "--workers", str(workers)]
+        if heartbeat_seconds is not None:
+            flags += ["--heartbeat-seconds", str(heartbeat_seconds)]
+        if replicas:
+            flags += ["--redis-read", " ".join(f"redis://127.0.0.1:{port}" for port in replicas)]
         process, address = self.site.serve("measured", *flags, port=port)
         yield from _kept(process, address)
 
@@ -99,6 +110,19 @@ class StreamServer(Server):
         different = [stream_request("/v1/stream", "tracks", n, token) for n, token in enumerate(tokens)]
         alike = self.streams("firehose", count)
         return [("different", different), ("different again", different), ("one token", alike)]
+
+    def selections(self, count: int) -> dict[str, list[str]]:
+        """Return the requests of ``count`` clients that all differ, by name: one author each, or one room each.
+
+        An author and a room of each post of `post_to_rooms` have one client.
+        """
+        token = self.site.token(self.site.admin, "stream")
+        people = [*self.site.users("author", len(self.site.authors)), *map(str, range(10**9, 10**9 + count))]
+        head = f"\tAccept: text/event-stream\tAuthorization: Bearer {token}"
+        return {
+            "follows": [f"GET /v1/stream?follow={uid}{head}" for uid in people[:count]],
+            "rooms": [f"GET /v1/stream?rule=meta.room:{number}{head}" for number in range(count)],
+        }
 
     def calls(self) -> dict[str, list[str]]:
         """Return the requests whose rate is measured, by name."""

@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from bench import crowd
+from bench import crowd, replica
 from bench.burst import Bursts
 from bench.clients import Clients, Figures, Work
 from bench.gauges import until
 from bench.lineup import Kind, Running, Server, StreamServer
-from bench.poster import TOPICS
+from bench.poster import TOPICS, post_to_rooms
 from bench.process import cpu_seconds
 
 ASKERS = 32
@@ -26,6 +27,9 @@ TICK_SECONDS = 0.01
 
 CROWD_RATE = 100.0
 """Posts a second to the streams of the crowd."""
+
+NO_HEARTBEAT_SECONDS = 3600
+"""An interval of heartbeats that is longer than a run."""
 
 Measured = Iterator[tuple[str, Figures]]
 """Names of what was measured, and the figures."""
@@ -63,6 +67,25 @@ def fan_out(server: Server, clients: Clients, plan: Plan, kind: Kind) -> Measure
         yield kind, _streamed(server, running, clients, plan, kind, work, due)
 
 
+def rooms(server: Server, clients: Clients, plan: Plan) -> Measured:
+    """Measure many clients that each want the posts of one author, then as many that each want those of a room.
+
+    No heartbeat is sent. Else those of the clients that open slower would fall into the measured seconds, and others
+    not: a heartbeat of each costs more than all posts.
+    """
+    if not isinstance(server, StreamServer):
+        return
+    for name, lines in server.selections(plan.crowd).items():
+        with server.running(heartbeat_seconds=NO_HEARTBEAT_SECONDS) as running:
+            asyncio.run(clients.streams(running, lines[:FEW], settle=0))
+            times = {"settle": plan.settle, "warmup": plan.warmup, "duration": plan.seconds}
+            found = asyncio.run(
+                clients.streams(running, lines, **times, work=lambda done: post_to_rooms(server.site, plan.rate, done))
+            )
+        costs = {"per_cpu_s": found["count"] / found["server_cpu_s"], "cpu_us": 1e6 * found["open_cpu_s"] / len(lines)}
+        yield name, found | costs | {"share": found["count"] / (plan.rate * found["seconds"])}
+
+
 def joined(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure firehose clients while posts come in bursts."""
     size, per_second = JOINED
@@ -85,6 +108,30 @@ def requests(server: Server, clients: Clients, plan: Plan) -> Measured:
             count = max(1.0, found["count"])
             costs = {"cpu_us": 1e6 * found["server_cpu_s"] / count, "redis_us": 1e6 * redis / count}
             yield name, found | costs | {"per_s": count / found["seconds"]}
+
+
+def pages(server: Server, clients: Clients, plan: Plan) -> Measured:
+    """Measure what a home page costs the server, the primary and the busiest replica, with none and more replicas."""
+    if isinstance(server, StreamServer):
+        yield from asyncio.run(_pages(server, clients, plan)).items()
+
+
+async def _pages(server: StreamServer, clients: Clients, plan: Plan) -> dict[str, Figures]:
+    found: dict[str, Figures] = {}
+    lines, primary = server.calls()["home"], server.site.redis_pid()
+    async with AsyncExitStack() as stack:
+        made = [replica.replica(server.site.open_redis_port()) for _ in range(server.site.most_replicas)]
+        replicas = [await stack.enter_async_context(each) for each in made]
+        for count in range(len(replicas) + 1):
+            with server.running(replicas=[each.port for each in replicas[:count]]) as running:
+                await clients.requests(running, lines, conns=ASKERS, duration=plan.warmup / 2)
+                before = [cpu_seconds(pid) for pid in (primary, *(each.pid for each in replicas))]
+                figures = await clients.requests(running, lines, conns=ASKERS, duration=plan.seconds / 2)
+                after = [cpu_seconds(pid) for pid in (primary, *(each.pid for each in replicas))]
+            us = [1e6 * (late - early) / max(1.0, figures["count"]) for early, late in zip(before, after, strict=True)]
+            costs = {"cpu_us": 1e6 * figures["server_cpu_s"] / max(1.0, figures["count"]), "primary_us": us[0]}
+            found[f"{count} replicas"] = figures | costs | {"replica_us": max(us[1:])}
+    return found
 
 
 def connects(server: Server, clients: Clients, plan: Plan) -> Measured:

@@ -129,6 +129,17 @@ async def post_steadily(site: Site, rate: float, done: asyncio.Event) -> None:
     await steadily(site.address, rate, done, lambda connection, number: connection.post(next(authors), number))
 
 
+async def post_to_rooms(site: Site, rate: float, done: asyncio.Event) -> None:
+    """Post ``rate`` times a second until ``done`` is set, as all authors in turn, each in a room of its own."""
+
+    async def post(connection: Connection, number: int) -> None:
+        room = number % len(site.authors)
+        meta = {"t": time.monotonic_ns(), "room": room}
+        await connection.send(site.authors[room], {"message": message(number), "meta": meta})
+
+    await steadily(site.address, rate, done, post)
+
+
 async def with_hands(address: str, count: int, hand: Callable[[Connection], Awaitable[T]]) -> list[T]:
     """Run ``hand`` ``count`` times at once, each with its own connection."""
     host, port = address.removeprefix("http://").split(":")

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from bench.clients import Figures
 from bench.parts import ASKERS, Plan
+from bench.replica import MOST
 from bench.table import NOTHING, figure, markdown
 
 NAMES = {
     "floor": "C floor", "floor batch": "C floor, joined", "queue": "aiohttp + queue", "bare": "bare aiohttp",
-    "book": "the book's program",
+    "book": "the book's program", "ours": "of one author each",
 }  # fmt: skip
 """Titles of the columns of yardsticks."""
 
@@ -112,6 +113,10 @@ def rows(plan: Plan) -> Iterator[Row]:
             yield from (
                 Row(part, part, name, f"{title}: {what}", column, asked.get(name, "")) for name, what in FAN_OUT.items()
             )
+    for name, what in ROOMS.items():
+        goal = ">= 0.90" if name == "per_cpu_s" else ""
+        title = f"{plan.crowd} streams of one `meta.room` each: {what}"
+        yield Row("rooms", "rooms", name, title, "ours", goal, "follows")
     for name, what in FAN_OUT.items():
         goal = ">= 0.90" if name == "per_cpu_s" else ""
         yield Row("joined", "joined", name, f"bursts of 10 posts, {plan.conns} clients: {what}", "floor batch", goal)
@@ -121,6 +126,10 @@ def rows(plan: Plan) -> Iterator[Row]:
         yield Row("requests", part, "cpu_us", f"{title}: server, µs", column)
         yield Row("requests", part, "redis_us", f"{title}: Redis, µs", column)
         yield Row("requests", part, "p99_ms", f"{title}: p99, ms", column)
+    for count in range(MOST + 1):
+        for name, of in (("cpu_us", "server"), ("primary_us", "primary"), ("replica_us", "busiest replica")):
+            if count or name != "replica_us":
+                yield Row("pages", f"{count} replicas", name, f"home pages, {count} replicas: {of}, µs")
     openings = {
         "different": ("filters, users, tokens differ", ">= 1.0"), "different again": ("the same once more", ">= 1.0"),
         "one token": ("one token, firehose", ">= 1.5"),
@@ -138,6 +147,12 @@ FAN_OUT = {
     "joined": "events a read", "share": "delivered of what was due",
 }  # fmt: skip
 """The figures of fan-out and their titles."""
+
+ROOMS = {
+    "per_cpu_s": "deliveries/CPU-s", "p50_ms": "p50, ms", "share": "delivered of what was due",
+    "cpu_us": "CPU of a connect, µs",
+}  # fmt: skip
+"""The figures of streams of one field, beside streams of one author each, and their titles."""
 
 CROWD = (
     ("storm_s", "until all are live, s", "<= 1.8"), ("storm_cpu_s", "CPU until then, s", ""),

@@ -17,7 +17,8 @@ from typing import Any
 import jwt
 from redis import Redis
 
-from bench.process import end, last_core, pin, wait_for_line
+from bench.process import end, free_port, last_core, pin, wait_for_line
+from bench.replica import MOST
 
 AUTHORS = 20
 """Number of users who post."""
@@ -129,6 +130,21 @@ class Site:
         with Redis(unix_socket_path=self.redis_socket) as client:
             return int(client.info("server")["process_id"])
 
+    def open_redis_port(self) -> int:
+        """Let Redis listen on a port of the loopback address too, where replicas find it. Return the port."""
+        with Redis(unix_socket_path=self.redis_socket) as client:
+            port = int(client.config_get("port")["port"])
+            if not port:
+                port = free_port()
+                client.config_set("bind", "127.0.0.1")
+                client.config_set("port", port)
+        return port
+
+    @property
+    def most_replicas(self) -> int:
+        """The most replicas that the server of the checkout reads from: version 1.0 takes one."""
+        return MOST if self._knows("blanks between their URLs") else 1
+
     def token(self, sub: str, scope: str) -> str:
         """Return a token that is valid for an hour."""
         now = int(time.time())
@@ -149,9 +165,12 @@ class Site:
     def _environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
         secrets_of_site = {"STREAM_SERVER_JWT_SECRET": self.secret, "STREAM_SERVER_BUS_SECRET": self.bus_secret}
-        settings = (self.checkout / "stream_server" / "config" / "settings.py").read_text(encoding="utf-8")
-        limits = LIMITS_OF_A_LOAD | (FORMER_LIMITS if "limit_reads:" in settings else {})
+        limits = LIMITS_OF_A_LOAD | (FORMER_LIMITS if self._knows("limit_reads:") else {})
         return own | {f"STREAM_SERVER_{name}": value for name, value in limits.items()} | secrets_of_site
+
+    def _knows(self, text: str) -> bool:
+        """Return whether the settings of the checkout, which may be another version, have this text."""
+        return text in (self.checkout / "stream_server" / "config" / "settings.py").read_text(encoding="utf-8")
 
 
 @contextmanager

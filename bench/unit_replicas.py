@@ -9,25 +9,20 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 
 import msgspec
 from redis import Redis
 
-from bench import capacity_page, unit_costs
+from bench import capacity_page, replica, unit_costs
 from bench.disturbance import Disturbance
 from bench.poster import Connection, in_turn
-from bench.process import cpu_seconds, end, end_cleanly, free_port, last_core, pin
+from bench.process import cpu_seconds, end, end_cleanly, last_core, pin
 from bench.redis_meter import RedisMeter
 from bench.site import ROOT
 from bench.unit_costs import PageCost
 from bench.unit_deeds import PAGE, Community
 from bench.unit_site import OPTIONS, SYNCED, UnitSite, unit_site
-from stream_server.runtime.embedded_redis import EmbeddedRedis
-
-REPLICAS = 2
-"""Most replicas of a server that is measured."""
 
 PAGES = 1500
 """Pages of each server, if this program runs alone."""
@@ -37,27 +32,12 @@ async def page_costs(site: UnitSite, community: Community, pages: int) -> list[P
     """Measure home timelines that are answered by the primary alone, and with one and two replicas."""
     found = []
     async with AsyncExitStack() as stack:
-        ports = [await stack.enter_async_context(_replica(site)) for _ in range(REPLICAS)]
-        for count in range(REPLICAS + 1):
+        made = [replica.replica(site.redis_port, *OPTIONS, appendfsync=SYNCED) for _ in range(replica.MOST)]
+        ports = [(await stack.enter_async_context(each)).port for each in made]
+        for count in range(replica.MOST + 1):
             print(f"pages with {count} replicas", file=sys.stderr, flush=True)
             found.append(await _measure(site, community, ports[:count], pages))
     return found
-
-
-@asynccontextmanager
-async def _replica(site: UnitSite) -> AsyncIterator[int]:
-    """Start a replica that has all data. Yield its port."""
-    port = free_port()
-    extra = [*OPTIONS, "--port", str(port), "--replicaof", "127.0.0.1", str(site.redis_port)]
-    embedded = await EmbeddedRedis.start(None, appendfsync=SYNCED, extra=extra)
-    try:
-        pin(embedded.redis_pid, last_core())
-        with Redis(port=port) as client:
-            while client.info("replication")["master_link_status"] != "up":  # noqa: ASYNC110 - another process says it
-                await asyncio.sleep(0.05)
-        yield port
-    finally:
-        await embedded.stop()
 
 
 async def _measure(site: UnitSite, community: Community, ports: list[int], pages: int) -> PageCost:

@@ -108,7 +108,7 @@ MEANINGS = {
     "unhandled error outside a request handler": "A fault of the server. Report it, with the trace.",
     "unhandled error in a request handler":
         "A fault of the server: the client got 500 `internal` with this `request_id`. Report it, with the trace.",
-    "a stream waited for something before it asked whether it may: see `Opening.ask`":
+    "a stream waited for something without a slot: see `Opening.hold_slot`":
         "A fault of the server, which answers all the same. Report it.",
     "unhandled error in an operation of a WebSocket": "A fault of the server: the client got `internal`. Report it.",
     "nothing was reloaded: …": "The settings file is invalid. The server goes on with the old settings.",
@@ -116,6 +116,12 @@ MEANINGS = {
     "no subscription to Redis yet: …":
         "The server starts, and Redis does not answer. It is not ready, and tries again.",
     "subscription to Redis lost: …": "The server is not ready, streams wait, and it connects again.",
+    "a webhook failed because of a fault of the server": "It is tried again. Report it, with the trace.",
+    "a webhook of user … does not reach …: …":
+        "The name of its endpoint is unknown, its address is not allowed, or there is no connection. The user is not "
+        "told which of the first two it is.",
+    "the webhook of subscription … of user … is …: …":
+        "Its endpoint answers 410, or has failed for three days. It gets nothing until the user puts it again.",
     "filter disabled on one stream: …": "A filter raised. The client got the warning `filter_disabled`.",
     "saved rule … cannot be parsed and matches nothing: …": "A newer or older version of the server has saved it.",
     "the other workers cannot ask this one: …":

@@ -20,6 +20,7 @@ Files:
 ``folded_text``           a folded text whose characters remember their place
 ``tables``                classes of characters, top-level domains and codes of languages; ``table_data`` has the data
 ``term_search``           searches a text for terms with punctuation
+``meta_fields``           the fields of a status that its author added, and their index keys
 ``word_sequence``         the words of a text in order, in which rules search phrases
 ``index_keys``            the strings by which the index connects events and filters, also those of the map
 ``base``                  the contract of a filter; ``error`` has the exception for a refused value
@@ -31,6 +32,8 @@ Files:
 ``suggestion``            the nearest known name of an unknown one, for error messages
 ``possible_kinds``        the kinds of events that a filter can match
 ``rule``                  the filters for rules; the package ``rules`` holds the rule language
+``within``                the rule of a reader token, which narrows each of its streams
+``parts``                 the parts of a shared subscription that one connection reads
 ``subscription``          all filters of one client together, from the parameters of its stream
 ``registry``              finds built-in and installed filters by name
 ``subscription_index``    which subscriptions match an event; ``inverted_lists`` holds its clauses and boxes

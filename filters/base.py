@@ -30,6 +30,18 @@ class FilterFailure(Exception):
         self.rule_id = rule_id
 
 
+def split_list(value: str, *, param: str, max_items: int, noun: str) -> list[str]:
+    """Split a comma-separated value, and strip the spaces around each item.
+
+    Raises ParameterError ``too_many`` for more than ``max_items`` items, before it splits, so that a list which is too
+    long costs almost no work. ``noun`` names the items in the message, such as ``ids``.
+    """
+    count = value.count(",") + 1
+    if count > max_items:
+        raise ParameterError(f"{param} takes at most {max_items} {noun}, not {count}", param=param, code="too_many")
+    return [item.strip() for item in value.split(",")]
+
+
 def validate_keys(keys: object) -> Clause:
     """Return a plug-in filter's index keys as a frozenset. Raises TypeError if they are not a set of strings."""
     if not isinstance(keys, frozenset | set) or not all(isinstance(key, str) for key in keys):

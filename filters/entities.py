@@ -167,7 +167,7 @@ def _url_end(text: str, host_end: int) -> int:
 
 
 def _query_end(text: str, at: int) -> int:
-    """Return the end of the query that begins at ``at``, or ``at`` if there is none."""
+    """Return where the query of a link ends whose ``?`` is at ``at``. Return ``at`` if there is no query."""
     if query := _QUERY.match(text, at):
         end = _trim_end(text, at, query.end(), _QUERY_END)
         at = end if end > at + 1 else at

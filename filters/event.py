@@ -8,6 +8,7 @@ from filters import index_keys
 from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
 from filters.index_keys import Box, Key, event_box_keys, event_point_keys
+from filters.meta_fields import MetaField, read_meta_fields
 from filters.tokens import compounds, fold
 from filters.word_sequence import WordSequence
 
@@ -16,6 +17,7 @@ MAX_CACHED_BIOS = 1024  # number of bios whose words and keys are cached, becaus
 MAX_CACHED_BIO_CHARS = 500
 """Maximum length in code points of a cached bio. No user has a longer bio, but a rule may be tried with one."""
 _EMPTY: frozenset[str] = frozenset()
+NO_META = b"null"
 ENTITY_FLAGS = ("has:mentions", "has:hashtags", "has:cashtags", "has:links")  # in the order of Entities
 
 MEDIA_FLAGS = {"image": "has:images", "video": "has:video_link", "gif": "has:video_link"}
@@ -49,6 +51,7 @@ class Event:
         following: Number of users whom the author followed when the status was posted.
         posts: Number of the author's statuses when the status was posted.
         bio: Bio of the author when the status was posted.
+        meta: The JSON that the author added, of a repost that of the original. It is decoded for `meta_fields` only.
         sample_position: Cache of :func:`filters.sample.sample_position`.
     """
 
@@ -78,6 +81,7 @@ class Event:
     following: int | None = None
     posts: int | None = None
     bio: str = ""
+    meta: bytes = NO_META
     quoted_text: str = ""
     quoted_entities: Entities = NO_ENTITIES
     analyzed_text: AnalyzedText = field(init=False)
@@ -85,6 +89,8 @@ class Event:
     sample_position: int | None = field(default=None, init=False)
     _square_keys: frozenset[Key] | None = field(default=None, init=False)
     _common_keys: frozenset[Key] | None = field(default=None, init=False)
+    _rule_keys: frozenset[Key] | None = field(default=None, init=False)
+    _meta_fields: list[MetaField] | None = field(default=None, init=False)
     _index_keys: frozenset[Key] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -104,8 +110,13 @@ class Event:
         """The index keys that most filters use: words, compounds and entities of the text, keys of ``user_ids``."""
         if self._common_keys is None:
             text = self.analyzed_text
-            self._common_keys = text.terms.union(compounds(text.folded), map(index_keys.USER.__add__, self.user_ids))
+            self._common_keys = text.terms.union(compounds(text.folded), self.user_keys)
         return self._common_keys
+
+    @property
+    def user_keys(self) -> frozenset[Key]:
+        """The index keys of ``user_ids``."""
+        return frozenset(map(index_keys.USER.__add__, self.user_ids))
 
     @property
     def square_keys(self) -> frozenset[Key]:
@@ -116,10 +127,25 @@ class Event:
         return self._square_keys
 
     @property
+    def rule_keys(self) -> frozenset[Key]:
+        """The index keys of the event without those of ``meta``."""
+        if self._rule_keys is None:
+            self._rule_keys = self.common_keys.union(self._make_rule_keys())
+        return self._rule_keys
+
+    @property
+    def meta_fields(self) -> list[MetaField]:
+        """The fields of ``meta`` that rules can find."""
+        if self._meta_fields is None:
+            self._meta_fields = [] if self.meta == NO_META else read_meta_fields(self.meta)
+        return self._meta_fields
+
+    @property
     def index_keys(self) -> frozenset[Key]:
         """All index keys of the event. By these keys the index finds the filters that may match the event."""
         if self._index_keys is None:
-            self._index_keys = self.common_keys.union(self._make_rule_keys())
+            added = self.meta_fields
+            self._index_keys = self.rule_keys.union([each.key for each in added]) if added else self.rule_keys
         return self._index_keys
 
     def flags(self) -> Iterator[str]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Hashable
 from typing import ClassVar, Self
 
-from filters.base import Filter, MatchedItem, Role
-from filters.error import ParameterError, split_list
+from filters.base import Filter, MatchedItem, Role, split_list
+from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import IndexTerms, Key, user_key
 
@@ -78,6 +78,10 @@ class Follow(Filter):
         return [{"filter": "follow", "user": user_id, "as": _role_in_event(user_id, event)} for user_id in concerned]
 
 
+_BY_AUTHOR = frozenset({"post", "edit", "delete", "user_update", "user_delete", "protect", "unprotect"})
+"""The kinds of events that a user's own stream has of each followed user."""
+
+
 class Home(Filter):
     """The filter of ``/v1/stream/user``: what the user and followed users do, and what others do to the user.
 
@@ -111,7 +115,7 @@ class Home(Filter):
         return frozenset(map(user_key, (self._user_id, *self._following)))
 
     def matches(self, event: Event) -> bool:
-        if event.kind in {"post", "delete", "user_update", "user_delete", "protect", "unprotect"}:
+        if event.kind in _BY_AUTHOR:
             return event.author == self._user_id or event.author in self._following
         involves = event.kind in {"follow", "unfollow", "like", "unlike", "comment", "uncomment"}
         return involves and self._user_id in event.user_ids
@@ -125,4 +129,4 @@ def _role_in_event(user_id: str, event: Event) -> str:
         return "reply"
     if user_id == event.reposted_author:
         return "repost"
-    return "mention" if event.kind in {"post", "delete"} else "target"
+    return "mention" if event.kind in {"post", "edit", "delete"} else "target"

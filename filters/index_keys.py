@@ -2,8 +2,8 @@
 
 All kinds of keys share one flat namespace, so one set intersection finds the filters. A term is its own key
 (``hello``, ``#tag``). Every other key begins with a character that :meth:`str.split` treats as white space, so it
-cannot be equal to a term. Keys that only rules use begin with :data:`RULE_KEY_PREFIX`. An event computes these only if
-some filter needs them.
+cannot be equal to a term. Keys that only rules use begin with :data:`RULE_KEY_PREFIX`, or with :data:`META_KEY_PREFIX`
+for the fields of ``meta``. An event computes each of these two families, and the terms, only if some filter needs it.
 
 Places have squares of the map as keys, so that the index finds the boxes near an event without asking all of them.
 There are squares of 1 degree, squares of 10 degrees, and one key for the whole map. A box uses the finest squares of
@@ -40,11 +40,16 @@ class IndexTerms(NamedTuple):
     dynamic_keys: Collection[Key] | None = None
     boxes: Collection[tuple[float, float, float, float]] = ()
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether each matching event has a key: no empty clause matches every event."""
+        return all(self.exact) and all(self.candidates)
+
     def keys(self) -> frozenset[Key] | None:
-        """Return keys of which each matching event has at least one. None if an empty clause matches every event."""
-        clauses = (*self.exact, *self.candidates)
-        if not all(clauses):
+        """Return keys of which each matching event has at least one. None if one may have none of them."""
+        if not self.has_keys:
             return None
+        clauses = (*self.exact, *self.candidates)
         box_keys = (key for box in self.boxes for key in filter_box_keys(box))
         return frozenset((*map(rarest_key, clauses), *box_keys, *(self.dynamic_keys or ())))
 
@@ -54,6 +59,12 @@ UNDETERMINED = "und"  # the BCP 47 tag of an unknown language, also of events wi
 _ANY_PART = "!"  # behind a macro-language, in the key of a text that may be in any language that is part of it
 
 RULE_KEY_PREFIX = "\x1e"  # of the keys that are not among :attr:`filters.event.Event.common_keys`
+META_KEY_PREFIX = "\x1d"  # of the keys that are not among :attr:`filters.event.Event.rule_keys`
+
+LOWEST_COMMON_KEY = "\x1f"
+"""Each index key that only rules use sorts before this text, and no other key of an event does."""
+LOWEST_TEXT_KEY = " "
+"""Each key of a user sorts before this text, and no term does."""
 
 USER = "\x1fp"  # + the id of a user by whose id ``follow`` finds the event
 LOGIN = f"{RULE_KEY_PREFIX}l"  # + a folded login: of the author, the replied-to user or the reposted author
@@ -64,6 +75,8 @@ LANGUAGE = f"{RULE_KEY_PREFIX}g"  # + a lower-case language tag
 FLAG = f"{RULE_KEY_PREFIX}f"  # + a property of a status, such as ``is:reply`` or ``has:media``
 BIO = f"{RULE_KEY_PREFIX}b"  # + a folded word of the author's bio
 QUOTED = f"{RULE_KEY_PREFIX}q"  # + a term of the text that a status quotes
+META_TEXT = f"{META_KEY_PREFIX}t"  # + the length of a field's name, ``:``, the name and its text
+META_NUMBER = f"{META_KEY_PREFIX}n"  # + the same with the decimal text of a number
 
 _RARE_PREFIXES = ("#", "@", "$", USER, LOGIN, CONVERSATION)  # of keys for one topic, person or conversation
 _COMMON_PREFIXES = (FLAG, LANGUAGE, COUNTRY, f"{RULE_KEY_PREFIX}m!")  # of keys that a large share of all events has

@@ -61,6 +61,11 @@ class Trie(Generic[T]):
         self.candidate_items: CompactSet[T] = ()
         self.children: dict[Key, Trie[T] | CompactSet[T]] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no clause ends at this node or below it."""
+        return not (self.children or self.exact_items or self.candidate_items)
+
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
         node: Trie[T] = self
@@ -80,8 +85,16 @@ class Trie(Generic[T]):
 
     def remove(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Remove an item that :meth:`add` added with the same arguments, and delete the nodes that become empty."""
-        path = list(clause) if len(clause) == 1 else _sorted_path(clause)
-        _remove_path(self, path, item, exact=exact)
+        if exact and len(clause) == 1:  # as most: it takes half of the time without a path
+            (key,) = clause
+            child = self.children.get(key, ())
+            if not isinstance(child, Trie):
+                if left := without_item(child, item):
+                    self.children[key] = left
+                else:
+                    self.children.pop(key, None)
+                return
+        _remove_path(self, _sorted_path(clause), item, exact=exact)
 
     def find(self, keys: frozenset[Key], exact_items: set[T], candidate_items: set[T]) -> None:
         """Find all clauses whose keys are all in ``keys``, and add their items to the two given sets.

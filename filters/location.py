@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection
 from typing import ClassVar, Self
 
-from filters.base import Filter, MatchedItem, Role
-from filters.error import ParameterError, split_list
+from filters.base import Filter, MatchedItem, Role, split_list
+from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Box, IndexTerms, box_contains, box_in_range, boxes_overlap, split_at_date_line
 

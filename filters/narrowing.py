@@ -5,8 +5,8 @@ from collections.abc import Collection
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from filters.base import Filter, Role
-from filters.error import ParameterError, split_list
+from filters.base import Filter, Role, split_list
+from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Key, language_keys, wanted_language_keys
 from filters.sample import stable_hash
@@ -14,8 +14,8 @@ from filters.suggestion import did_you_mean
 from filters.tables import is_known, present_tag, suggest_tags
 
 KINDS = (
-    "post", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update", "user_delete",
-    "protect", "unprotect",
+    "post", "edit", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update",
+    "user_delete", "protect", "unprotect",
 )  # fmt: skip
 """The kinds of events that any stream can ask for."""
 

@@ -9,7 +9,7 @@ from filters.track import Track
 
 ALL_KINDS = frozenset((*KINDS, *PERSONAL_KINDS))
 
-STATUS_KINDS = frozenset({"post", "delete"})
+STATUS_KINDS = frozenset({"post", "edit", "delete"})
 """Kinds of events with the language, place, form, thread and media of a status, and its author's counts and bio."""
 
 TEXT_KINDS = STATUS_KINDS | {"comment", "uncomment"}

@@ -15,7 +15,10 @@ RESERVED_OPERATORS = frozenset({
     "tweets_count", "posts_count",
 })  # fmt: skip
 """Operators of the rule language. A filter with such a name could not be used in rules."""
-RESERVED_PARAMETERS = frozenset({"since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token"})
+RESERVED_PARAMETERS = frozenset({
+    "since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token", "subscription", "worker",
+    "connection", "summary",
+})  # fmt: skip
 """Stream parameters that are not filters. The server removes them before it parses the filters."""
 RESERVED_NAMES = RESERVED_OPERATORS | RESERVED_PARAMETERS
 

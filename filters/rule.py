@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, FilterFailure, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.index_keys import Clause, IndexTerms, Key
+from filters.index_keys import META_KEY_PREFIX, Clause, IndexTerms, Key
 from filters.registry import Registry, installed_registry
 from filters.rules.condition import RuleError
 from filters.rules.operators import find_operator
@@ -93,6 +93,9 @@ MAX_KEYS = 4096
 Such a check looks up the event's keys in the filter's own table. The index would rebuild a long list at every change.
 """
 
+FEW_RULES = 4
+"""Number of rules that a filter checks one by one for each event: to look up their keys first would take longer."""
+
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _WORD_OPERATOR = re.compile(r"(?:^|[ (-])(?:or|and|not)(?=[ )]|$)")  # in a canonical text without quotes
 
@@ -106,7 +109,7 @@ class Rules(Filter):
     rules have a budget of processor time, see :class:`MatchingBudget`. If they need more, the filter fails.
     """
 
-    __slots__ = ("_budget", "_by_key", "_chars", "_rules", "_rules_without_keys")
+    __slots__ = ("_budget", "_by_key", "_chars", "_has_meta_keys", "_rules", "_rules_without_keys")
 
     name: ClassVar[str] = "rule"
     role: ClassVar[Role] = "combinable"
@@ -117,7 +120,8 @@ class Rules(Filter):
 
     def __init__(self, rules: Iterable[NamedRule] = ()) -> None:
         self._rules: dict[int, NamedRule] = {}
-        self._by_key: dict[Key, tuple[int, ...]] = {}
+        self._by_key: dict[Key, tuple[int, ...]] | None = None  # few rules need none
+        self._has_meta_keys = False
         self._rules_without_keys: set[int] = set()
         self._chars = 0
         self._budget = MatchingBudget()
@@ -170,7 +174,7 @@ class Rules(Filter):
 
         Return None if a rule has no keys or if there are over MAX_KEYS keys. Then the server checks every event.
         """
-        if self._rules_without_keys or len(self._by_key) > MAX_KEYS:
+        if self._rules_without_keys:
             return None
         exact, candidates = set[Clause](), set[Clause]()
         for named in self._rules.values():
@@ -178,7 +182,8 @@ class Rules(Filter):
             exact.update(terms.exact)
             candidates.update(terms.candidates)
             if len(exact) + len(candidates) > MAX_CLAUSES:
-                return IndexTerms((), [frozenset((key,)) for key in self._by_key])
+                by_key = self._rules_by_key()
+                return IndexTerms((), [frozenset((key,)) for key in by_key]) if len(by_key) <= MAX_KEYS else None
         return IndexTerms(exact, candidates)
 
     def matching_rules(self, event: Event) -> list[NamedRule]:
@@ -215,32 +220,41 @@ class Rules(Filter):
         return changed
 
     def _change_rules(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
-        self._rules, self._by_key = dict(self._rules), dict(self._by_key)
-        self._rules_without_keys = set(self._rules_without_keys)
+        self._rules, self._rules_without_keys = dict(self._rules), set(self._rules_without_keys)
+        by_key = None if self._by_key is None else dict(self._by_key)
         for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
             self._rules_without_keys.discard(nth)
             rule = self._rules.pop(nth).rule
             self._chars -= len(rule.text)
-            for key in rule.keys() or ():
-                others = tuple(number for number in self._by_key.pop(key) if number != nth)
-                if others:
-                    self._by_key[key] = others
+            if by_key is not None:
+                _unlist_keys(by_key, nth, rule)
+        self._by_key = by_key
         self._add_rules(added)
 
     def _add_rules(self, added: Iterable[NamedRule]) -> None:
         for nth, named in enumerate(added, start=next(reversed(self._rules), -1) + 1):
             self._rules[nth] = named
             self._chars += len(named.rule.text)
-            keys = named.rule.keys()
-            if keys is None:
+            if not named.rule.has_keys:
                 self._rules_without_keys.add(nth)
-            for key in keys or ():
-                self._by_key[key] = (*self._by_key.get(key, ()), nth)
+            if self._by_key is not None:
+                _list_keys(self._by_key, nth, named.rule)
+        if len(self._rules) > FEW_RULES:
+            self._has_meta_keys = any(key.startswith(META_KEY_PREFIX) for key in self._rules_by_key())
+
+    def _rules_by_key(self) -> dict[Key, tuple[int, ...]]:
+        if self._by_key is None:
+            self._by_key = {}
+            for nth, named in self._rules.items():
+                _list_keys(self._by_key, nth, named.rule)
+        return self._by_key
 
     def _candidates(self, event: Event) -> Iterable[NamedRule]:
-        if len(self._rules) <= 4:  # it takes less time to check each of them than to look up its keys first
+        if len(self._rules) <= FEW_RULES:
             return self._rules.values()
-        found = {nth for key in self._by_key.keys() & event.index_keys for nth in self._by_key[key]}
+        by_key = self._rules_by_key()
+        keys = event.index_keys if self._has_meta_keys else event.rule_keys  # without reading `meta`
+        found = {nth for key in by_key.keys() & keys for nth in by_key[key]}
         return map(self._rules.__getitem__, sorted(found.union(self._rules_without_keys)))
 
     def _metered(self, rules: Iterable[NamedRule]) -> Iterable[NamedRule]:
@@ -297,6 +311,18 @@ class SavedRules(Rules):
     def rule_ids(self) -> list[str]:
         """The ids of the saved rules, oldest first."""
         return [named.id for named in self._rules.values()]
+
+
+def _list_keys(by_key: dict[Key, tuple[int, ...]], nth: int, rule: Rule) -> None:
+    for key in rule.keys() or ():
+        by_key[key] = (*by_key.get(key, ()), nth)
+
+
+def _unlist_keys(by_key: dict[Key, tuple[int, ...]], nth: int, rule: Rule) -> None:
+    for key in rule.keys() or ():
+        others = tuple(number for number in by_key.pop(key) if number != nth)
+        if others:
+            by_key[key] = others
 
 
 def _matched_item(named: NamedRule) -> MatchedItem:

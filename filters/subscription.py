@@ -9,7 +9,9 @@ from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import IndexTerms, Key
+from filters.location import Location
 from filters.narrowing import DEFAULT_KINDS, KINDS, Kinds, Language
+from filters.parts import Parts
 from filters.possible_kinds import kinds_in_languages, possible_kinds
 from filters.registry import Registry
 from filters.rule import Rules
@@ -17,6 +19,9 @@ from filters.rules.words import WORD_OPERATOR_HINT
 from filters.suggestion import did_you_mean
 from filters.tables import whole_language
 from filters.track import Track
+
+ALWAYS_INDEXED = frozenset({Track, Follow, Location})
+"""Filters that always have index terms, so that nobody must compute these to know it."""
 
 NEVER_MATCHES = "never_matches"
 """Code of the doubt about a filter, or about terms or rules of it, that can match nothing."""
@@ -38,8 +43,9 @@ class Doubt(NamedTuple):
 
 
 class _Narrowing(NamedTuple):
-    """A summary of narrowing filters. Subscriptions with the same ones share it, because its key takes 300 bytes."""
+    """Narrowing filters and their summary. Subscriptions with equal ones share it, because its key takes 300 bytes."""
 
+    filters: tuple[Filter, ...]
     key: Hashable
     kinds: frozenset[str]
     scopes: frozenset[str]
@@ -49,6 +55,7 @@ class _Narrowing(NamedTuple):
 def _summarize(narrowing: tuple[Filter, ...]) -> _Narrowing:
     kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
     return _Narrowing(
+        narrowing,
         frozenset([(type(part), part.canonical_form) for part in narrowing]),
         reduce(frozenset.__and__, kind_sets) if kind_sets else frozenset(KINDS),
         frozenset[str]().union(*[part.scopes for part in narrowing]),
@@ -88,9 +95,8 @@ class Subscription:
         viewer_independent: bool | None = None,
     ) -> None:
         self.bases = tuple(bases)
-        self.narrowing = tuple(narrowing)
         self.explain = explain
-        self.narrowing_key, self.kinds, self.required_scopes = _summarize(self.narrowing)
+        self.narrowing, self.narrowing_key, self.kinds, self.required_scopes = _summarize(tuple(narrowing))
         self.uses_me, self.reports_matches, is_standalone = False, explain, True
         for base in self.bases:
             if base.scopes:  # a plug-in's may be any collection
@@ -102,8 +108,8 @@ class Subscription:
         self._unindexed_bases: tuple[str, ...] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         forms = [(type(base), base.canonical_form) for base in self.bases]
-        base_forms: Hashable = forms[0] if len(forms) == 1 else frozenset(forms)
-        self.canonical_form: Hashable = (base_forms, self.narrowing_key, explain, self.viewer_independent)
+        base_forms = forms[0] if len(forms) == 1 else (frozenset(forms),)
+        self.canonical_form: Hashable = (*base_forms, self.narrowing_key, explain, self.viewer_independent)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Subscription) and other.canonical_form == self.canonical_form
@@ -172,9 +178,12 @@ class Subscription:
         The result is cached, because computing index terms takes milliseconds. Raises FilterFailure if a filter raises.
         """
         if self._unindexed_bases is None:
-            pairs = zip(self.bases, self.index_terms(), strict=True)
-            names = [base.name for base, terms in pairs if base.role == "combinable" and terms is None]
-            self._unindexed_bases = tuple(names)
+            if ALWAYS_INDEXED.issuperset(map(type, self.bases)):
+                self._unindexed_bases = ()
+            else:
+                pairs = zip(self.bases, self.index_terms(), strict=True)
+                names = [base.name for base, terms in pairs if base.role == "combinable" and terms is None]
+                self._unindexed_bases = tuple(names)
         return self._unindexed_bases
 
     @property
@@ -234,6 +243,21 @@ class Subscription:
         bases = [base.with_following(following) if isinstance(base, Follow) else base for base in self.bases]
         return self._replace_filters(bases, self.narrowing)
 
+    def narrowed(self, narrowing: Filter) -> "Subscription":
+        """Return a copy with one more narrowing filter."""
+        return self._replace_filters(self.bases, (*self.narrowing, narrowing))
+
+    def find_parts(self) -> Parts | None:
+        """Return the filter for parts of a shared subscription, or None."""
+        return next((part for part in self.narrowing if isinstance(part, Parts)), None)
+
+    def for_everybody(self, narrowing: Filter | None) -> "Subscription":
+        """Return a copy that shows each user the same public events, narrowed by one more filter if it is given."""
+        parts = self.narrowing if narrowing is None else (*self.narrowing, narrowing)
+        changed = Subscription(self.bases, parts, explain=self.explain, viewer_independent=True)
+        changed._plugin_index_terms = self._plugin_index_terms
+        return changed
+
     def without_failed(self, failed: FilterFailure) -> "Subscription":
         """Return a copy in which the failed filter matches no event. If one rule failed, only this rule is removed."""
 
@@ -287,7 +311,10 @@ def parse_subscription(
     explain: bool = False,
     viewer_independent: bool | None = None,
 ) -> Subscription:
-    """Parse the filters of a stream and return the subscription. Raises ParameterError if a parameter is invalid.
+    """Parse the filters of a stream and return the subscription.
+
+    Raises ParameterError if a parameter is invalid, or if the filters cannot be combined: there must be one standalone
+    filter, or one or more combinable ones, and all parameters that each of them requires.
 
     Args:
         params: The filters' parameters by name. Repeated parameters are joined by their separator.
@@ -297,8 +324,22 @@ def parse_subscription(
     """
     filters = _parse_filters(params, registry)
     combinable, standalone, narrowing = ([part for part in filters if part.role == role] for role in ROLES)
-    _check_combination(standalone, combinable, narrowing, registry)
+    if not standalone and not combinable:
+        known = [name for name in registry.names() if registry.get(name).role != "narrowing"]
+        names = ", ".join(known)
+        param, message = "track" if "track" in known else names, f"one of these parameters is required: {names}"
+        raise ParameterError(message, param=param, code="missing_parameter")
     bases = [*standalone, *combinable]
+    if standalone and len(bases) > 1:
+        alone, *others = [base.name for base in bases]
+        message = f"{alone} cannot be combined with {', '.join(others)}"
+        raise ParameterError(message, param=alone, code="conflicting_parameters")
+    given = [*bases, *narrowing]
+    for part in given:
+        missing = part.requires and part.requires.difference([other.name for other in given])
+        if missing:
+            name = min(missing)
+            raise ParameterError(f"{part.name} requires {name}", param=part.name, code="conflicting_parameters")
     subscription = Subscription(bases, narrowing, explain=explain, viewer_independent=viewer_independent)
     try:
         _ = subscription.unindexed_bases
@@ -335,27 +376,3 @@ def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter
 
 def _plugin_refusal(name: str, error: Exception) -> ParameterError:
     return ParameterError(f"the filter {name} raised {type(error).__name__}", param=name)
-
-
-def _check_combination(
-    standalone: list[Filter], combinable: list[Filter], narrowing: list[Filter], registry: Registry
-) -> None:
-    """Raise ParameterError unless the filters can be combined.
-
-    There must be one standalone filter, or one or more combinable ones, and all parameters that each of them requires.
-    """
-    if not standalone and not combinable:
-        bases = [name for name in registry.names() if registry.get(name).role != "narrowing"]
-        names = ", ".join(bases)
-        param, message = "track" if "track" in bases else names, f"one of these parameters is required: {names}"
-        raise ParameterError(message, param=param, code="missing_parameter")
-    if standalone and len(standalone) + len(combinable) > 1:
-        alone, *others = [base.name for base in (*standalone, *combinable)]
-        message = f"{alone} cannot be combined with {', '.join(others)}"
-        raise ParameterError(message, param=alone, code="conflicting_parameters")
-    given = [*standalone, *combinable, *narrowing]
-    for part in given:
-        missing = part.requires and part.requires.difference([other.name for other in given])
-        if missing:
-            name = min(missing)
-            raise ParameterError(f"{part.name} requires {name}", param=part.name, code="conflicting_parameters")

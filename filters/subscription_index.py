@@ -1,16 +1,24 @@
 """An index of subscriptions: finds those that match an event without asking each of them.
 
 Each filter gives its index terms. An item found by an exact clause or by a box matches. An item found by a candidate
-clause, or an item without index terms, must be verified: its filters are called, for a limited time.
+clause, or an item without index terms, is verified: its filters are called, for a limited time.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from filters.base import FilterFailure
 from filters.event import Event
-from filters.index_keys import RULE_KEY_PREFIX, USER, IndexTerms, Key
+from filters.index_keys import (
+    LOWEST_COMMON_KEY,
+    LOWEST_TEXT_KEY,
+    META_KEY_PREFIX,
+    RULE_KEY_PREFIX,
+    IndexTerms,
+    Key,
+)
 from filters.inverted_lists import BoxIndex, CompactSet, Trie, with_item, without_item
 from filters.narrowing import Kinds
 from filters.subscription import Subscription
@@ -77,10 +85,10 @@ class Postings(Generic[T]):
         self._boxes: BoxIndex[T] = BoxIndex()
         self._by_dynamic_key: dict[Key, CompactSet[T]] = {}
         self._dynamic_keys: dict[T, CompactSet[Key]] = {}
-        self._verifiers: dict[T, Callable[[Event], bool]] = {}  # of the items not found by exact terms alone
-        self._clause_count = 0
-        # Number of clauses with a key that only rules use. While it is 0, events need not compute these keys.
-        self._rule_key_clauses = 0
+        self._matches: dict[T, Callable[[Event], bool]] = {}  # of the items not found by exact terms alone
+        # How many lists of clauses, and how many dynamic keys, use each family of keys, by its first character or
+        # LOWEST_TEXT_KEY. While it is 0, events need not compute these keys.
+        self._use_counts: defaultdict[str, int] = defaultdict(int)
 
     def add(self, item: T, subscription: Subscription, index_terms: Sequence[IndexTerms | None]) -> None:
         """Add an item. ``index_terms`` are those of the filters in ``subscription.bases``, in the same order."""
@@ -94,13 +102,14 @@ class Postings(Generic[T]):
                 if terms.dynamic_keys is not None:
                     self._add_dynamic(item, terms.dynamic_keys)
             if terms is None or terms.candidates or terms.dynamic_keys is not None:  # no proof of a match
-                self._verifiers[item] = base.matches if len(subscription.bases) == 1 else subscription.matches_base
+                self._matches[item] = base.matches if len(subscription.bases) == 1 else subscription.matches_base
 
     def remove(self, item: T, subscription: Subscription) -> None:
         """Remove an item. Its subscription must have the same index terms as when :meth:`add` added the item."""
         self.unindexed.discard(item)
-        self._verifiers.pop(item, None)
-        self._remove_dynamic(item, self._dynamic_keys.pop(item, ()))
+        self._matches.pop(item, None)
+        if item in self._dynamic_keys:
+            self._remove_dynamic(item, self._dynamic_keys.pop(item))
         for terms in subscription.index_terms():
             if terms is not None:
                 if terms.boxes:
@@ -118,46 +127,49 @@ class Postings(Generic[T]):
             self._dynamic_keys[item] = without_item(keys, key)
             self._remove_dynamic(item, (key,))
 
-    def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
+    def find(self, event: Event, match_one: Callable[[T, Event], bool]) -> set[T]:
         """Return the items with a combinable or standalone filter that matches the event.
 
-        If index terms do not prove that an item matches, the method calls the item's filters. If one filter raises, it
-        asks ``verify(item, event)`` about each of these items instead: whether the item matches. ``verify`` must not
-        raise.
+        If index terms do not prove that an item matches, the method calls the item's filters. If the filter of one of
+        several items raises, it asks ``match_one(item, event)`` about each of them: whether the item matches.
+        ``match_one`` must not raise.
         """
         found: set[T] = set()
         if self._boxes.crossed_squares:  # every box is listed here, at least under the key for large areas
             self._boxes.find(event, found)
         candidates: set[T] = set(self.unindexed) if self.unindexed else set()
-        if self._clause_count or self._by_dynamic_key:
-            keys = event.index_keys if self._rule_key_clauses else event.common_keys
+        if not self._clauses.is_empty or self._by_dynamic_key:
+            used = self._use_counts
+            if used[RULE_KEY_PREFIX]:
+                keys = event.rule_keys
+            else:
+                keys = event.common_keys if used[LOWEST_TEXT_KEY] else event.user_keys
+            if used[META_KEY_PREFIX] and event.meta_fields:
+                keys = keys.union([added.key for added in event.meta_fields])
             self._clauses.find(keys, found, candidates)
             for key in self._by_dynamic_key.keys() & keys:
                 candidates.update(self._by_dynamic_key[key])
         if candidates:
             candidates -= found
-            found.update(self._verification.verify(list(candidates), lambda items: self._verify(items, event, verify)))
+            matches = self._matches
+
+            def check(items: Sequence[T]) -> list[T]:
+                try:
+                    return [item for item in items if matches[item](event)]
+                except Exception:  # noqa: BLE001 - a plug-in filter may raise anything
+                    return [item for item in items if match_one(item, event)]
+
+            found.update(self._verification.verify(list(candidates), check))
         return found
-
-    def _verify(self, items: Iterable[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Return the items whose filters match the event.
-
-        If a filter raises, return those for which ``fallback`` is true.
-        """
-        checks = self._verifiers
-        try:
-            return [item for item in items if checks[item](event)]
-        except Exception:  # noqa: BLE001 - a plug-in filter may raise anything
-            return [item for item in items if fallback(item, event)]
 
     def _change_clauses(self, item: T, terms: IndexTerms, change: Callable[..., None], by: int) -> None:
         """Add or remove an item under each clause: ``change`` is the method of the trie, and ``by`` is 1 or -1."""
         for clauses, exact in ((terms.exact, True), (terms.candidates, False)):
             for clause in clauses:
                 change(clause, item, exact=exact)
-                self._clause_count += by
-                if clause and min(clause) < USER:  # keys that only rules use sort before all others
-                    self._rule_key_clauses += by
+            families = {key[:1] if key < LOWEST_TEXT_KEY else LOWEST_TEXT_KEY for clause in clauses for key in clause}
+            for family in families:
+                self._use_counts[family] += by
 
     def _add_dynamic(self, item: T, keys: Iterable[Key]) -> None:
         """Add index keys to an item.
@@ -170,7 +182,8 @@ class Postings(Generic[T]):
             if key not in known:
                 known = with_item(known, key)
                 by_key[key] = with_item(by_key[key], item) if key in by_key else alone
-                self._rule_key_clauses += key[:1] == RULE_KEY_PREFIX
+                if not LOWEST_COMMON_KEY <= key < LOWEST_TEXT_KEY:
+                    self._use_counts[key[:1] if key < LOWEST_TEXT_KEY else LOWEST_TEXT_KEY] += 1
         self._dynamic_keys[item] = known
 
     def _remove_dynamic(self, item: T, keys: Iterable[Key]) -> None:
@@ -180,7 +193,8 @@ class Postings(Generic[T]):
                 del by_key[key]
             else:
                 by_key[key] = without_item(by_key[key], item)
-            self._rule_key_clauses -= key[:1] == RULE_KEY_PREFIX
+            if not LOWEST_COMMON_KEY <= key < LOWEST_TEXT_KEY:
+                self._use_counts[key[:1] if key < LOWEST_TEXT_KEY else LOWEST_TEXT_KEY] -= 1
 
 
 MAX_NARROWING_GROUPS = 64

@@ -125,7 +125,8 @@ def fold(text: str) -> str:
     14 stays as it is, because not every version of Python knows it.
     """
     if text.isascii():
-        return text.lower()
+        folded = text.lower()
+        return text if folded == text else folded  # ten thousand streams keep their terms, and their queries too
     return fold_visible(drop_invisible(text)) if _MAY_BE_RARE.search(text) else _fold_known(text)
 
 

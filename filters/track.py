@@ -6,11 +6,12 @@ from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self
 
 from filters.analyzed_text import AnalyzedText, find_occurrences
-from filters.base import Filter, MatchedItem, Role
+from filters.base import Filter, MatchedItem, Role, split_list
 from filters.entities import extract_entities
-from filters.error import ParameterError, split_list
+from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, estimate_rarity
+from filters.inverted_lists import MAX_TUPLE_ITEMS
 from filters.invisible import drop_invisible
 from filters.term_search import SearchedTerm, searched_term
 from filters.tokens import fold
@@ -22,9 +23,6 @@ _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN_PHRASES = re.compile(r"[A-Za-z0-9_, ]+")
 _IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 """Control characters that are no white space, and lone surrogates: no text has them."""
-
-
-_NO_TERMS = frozenset[str]()
 
 
 class _SearchedPhrase(NamedTuple):
@@ -60,28 +58,37 @@ class Track(Filter):
         unmatchable_terms: The terms, and the phrases without a word, that can match no text.
     """
 
-    __slots__ = ("_searched_phrases", "_single_terms", "_word_phrases", "canonical_form", "unmatchable_terms")
+    __slots__ = ("_phrases", "_searched_phrases", "_words", "canonical_form", "unmatchable_terms")
 
     name: ClassVar[str] = "track"
     role: ClassVar[Role] = "combinable"
-    canonical_form: frozenset[Clause]
+    canonical_form: tuple[str, ...]
     help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
     def __init__(
         self, phrases: Collection[Clause], unmatchable: Collection[str] = (), *, are_plain: bool = False
     ) -> None:
-        """``are_plain`` says that all phrases consist of plain words, of which none must be searched in a text."""
+        """``are_plain`` says that all phrases consist of plain words, of which none must be searched in a text.
+
+        Most filters have one word. It stands in the canonical form, and everything else that is kept is empty: a set
+        of one word would take 216 bytes.
+        """
         self.unmatchable_terms = tuple(unmatchable)
-        self.canonical_form = frozenset(phrases)
-        searched = {
+        by_text = {" ".join(sorted(phrase)): phrase for phrase in phrases}
+        self.canonical_form = tuple(sorted(by_text))
+        searched = {} if are_plain else {
             phrase: found
-            for phrase in (() if are_plain else self.canonical_form)
-            if not _PLAIN_PHRASES.fullmatch(" ".join(phrase)) and (found := _searched_phrase(phrase)) is not None
-        }
-        self._searched_phrases = searched or _NONE_SEARCHED  # most have none, and share what is empty
-        self._word_phrases = self.canonical_form - searched.keys() if searched else self.canonical_form
-        singles = [term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase]
-        self._single_terms = frozenset(singles) if singles else _NO_TERMS
+            for text, phrase in by_text.items()
+            if not _PLAIN_PHRASES.fullmatch(text) and (found := _searched_phrase(phrase)) is not None
+        }  # fmt: skip
+        self._searched_phrases = searched or _NONE_SEARCHED
+        plain = {text: phrase for text, phrase in by_text.items() if phrase not in searched} if searched else by_text
+        self._phrases = tuple([phrase for text, phrase in plain.items() if " " in text])
+        if not self._phrases and len(plain) == len(by_text) <= MAX_TUPLE_ITEMS:
+            self._words: Collection[str] = self.canonical_form
+        else:
+            words = [text for text in plain if " " not in text]
+            self._words = frozenset(words) if words else ()
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -112,7 +119,11 @@ class Track(Filter):
         A phrase whose searched terms begin and end with words has an exact clause too. Most texts with the phrase have
         these terms as index keys (:func:`filters.tokens.compounds`).
         """
-        exact, candidates = [*self._word_phrases], []
+        exact = [frozenset((word,)) for word in self._words]
+        exact += self._phrases
+        if not self._searched_phrases:
+            return IndexTerms(exact)
+        candidates: list[Clause] = []
         for phrase, found in self._searched_phrases.items():
             # Three keys leave few false candidates.
             candidates.append(frozenset(sorted(found.required, key=estimate_rarity)[-3:]))
@@ -122,7 +133,7 @@ class Track(Filter):
 
     def matches(self, event: Event) -> bool:
         terms = event.terms
-        if not self._single_terms.isdisjoint(terms) or any(phrase <= terms for phrase in self._word_phrases):
+        if not terms.isdisjoint(self._words) or (self._phrases and any(phrase <= terms for phrase in self._phrases)):
             return True
         analyzed = event.analyzed_text
         for found in self._searched_phrases.values():  # noqa: SIM110 - a generator takes longer
@@ -133,7 +144,8 @@ class Track(Filter):
     def explain(self, event: Event) -> list[MatchedItem]:
         """Return the terms of all matching phrases with their positions in the text, or in a repost's original."""
         analyzed = event.analyzed_text
-        matching = [phrase for phrase in self._word_phrases if phrase <= analyzed.terms]
+        matching = [frozenset(analyzed.terms.intersection(self._words))]
+        matching += [phrase for phrase in self._phrases if phrase <= analyzed.terms]
         matching += [phrase for phrase, found in self._searched_phrases.items() if found.is_in(analyzed)]
         terms = frozenset[str]().union(*matching)
         found = sorted((find_occurrences(analyzed, term), term) for term in terms)

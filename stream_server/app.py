@@ -55,8 +55,13 @@ from stream_server.web import routes
 from stream_server.web.api.server import load_pages
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
+from stream_server.web.streaming.acks import Acks
 from stream_server.web.streaming.framing import count_streams
+from stream_server.web.streaming.leases import Leases
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
+from stream_server.web.webhooks.batches import read_batch
+from stream_server.web.webhooks.deliveries import Deliveries
+from stream_server.web.webhooks.sender import Sender
 
 logger = logging.getLogger(__name__)
 
@@ -96,8 +101,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         open_signed=BusSignature(signing_keys.to_bus_key(config.bus_secret or secrets.token_hex())).open,
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
-    passwords = Passwords(config.password_memory_kib)
-    authority = tokens.TokenAuthority(config, config.jwt_secret)
+    passwords, authority = Passwords(config.password_memory_kib), tokens.TokenAuthority(config, config.jwt_secret)
     app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
     app[app_keys.TOKEN_VALIDITY_CACHE] = _make_token_validity_cache(store, hub, feed)
@@ -110,9 +114,9 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
-    services = _make_background_services(store, config, hub, directory, authority.clock_check)
+    services = _make_background_services(store, config, hub, directory, authority.clock_check, _make_deliveries(app))
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, store, services.write_guard, authority.clock_check)
-    app[app_keys.WRITE_GUARD], app[app_keys.TRENDS] = services.write_guard, services.trends
+    _add_services(app, services)
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
     hub.start()
@@ -184,6 +188,9 @@ class BackgroundServices(NamedTuple):
     token_recheck: TokenRecheck
     write_guard: WriteGuard
     trends: TrendCounter
+    acks: Acks
+    deliveries: Deliveries
+    leases: Leases
 
 
 def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
@@ -191,20 +198,41 @@ def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
 
 
 def _make_background_services(
-    store: Store, config: Config, hub: Hub, directory: StreamDirectory, clock_check: ClockCheck
-) -> BackgroundServices:
+    store: Store, config: Config, hub: Hub, directory: StreamDirectory, clock_check: ClockCheck,
+    deliveries: Deliveries,
+) -> BackgroundServices:  # fmt: skip
     return BackgroundServices(
         JobWorkers(store.job_queue, store.job_runner),
         RepairLoop(store.repair),
         make_expiry_loop(store.expiry, config.status_max_days, config.status_archive_dir),
         IdleHomesLoop(store.idle_homes, config.home_idle_days),
-        LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes)),
+        LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes), store.subscriptions),
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
         WriteGuard(store.state, config.write_replicas, clock_check.compare),
         TrendCounter(hub),
+        Acks(store.subscriptions),
+        deliveries,
+        Leases(store.shared_subscriptions),
     )
+
+
+def _add_services(app: web.Application, services: BackgroundServices) -> None:
+    app[app_keys.WRITE_GUARD], app[app_keys.TRENDS] = services.write_guard, services.trends
+    app[app_keys.LOG_TRIMMER], app[app_keys.ACKS] = services.trimmer, services.acks
+    app[app_keys.LEASES] = services.leases
+
+
+def _make_deliveries(app: web.Application) -> Deliveries:
+    """Return the deliveries of this process. Its routes send challenges and tests by the same sender."""
+    config = app[app_keys.CONFIG]
+    app[app_keys.SENDER] = sender = Sender(config.webhook_networks, config.webhook_timeout_seconds)
+    return Deliveries(
+        app[app_keys.STORE].webhooks, sender, partial(read_batch, app),
+        timeout_seconds=config.webhook_timeout_seconds, read_seconds=config.heartbeat_seconds,
+        is_on=bool(config.webhooks_per_user), is_stopping=lambda: app[app_keys.HUB].is_stopping,
+    )  # fmt: skip
 
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
@@ -212,7 +240,8 @@ async def _run_background_services(services: BackgroundServices, config: Config)
     beside_jobs = (services.repair_loop, services.expiry_loop, services.idle_homes_loop)
     loops = (
         *(beside_jobs if config.job_workers else ()), services.trimmer, services.loop_watch, services.directory,
-        services.token_recheck, services.write_guard, services.trends,
+        services.token_recheck, services.write_guard, services.trends, services.acks,
+        services.deliveries, services.leases,
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="JobWorkers")
@@ -276,6 +305,11 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)
     metrics.watch("stream_server_limits_met_total", limit_hits.counts)
     metrics.watch("stream_server_ready", lambda: int(is_ready()[0]))
+    metrics.watch("stream_server_subscriptions_endangered", lambda: services.trimmer.endangered)
+    metrics.watch("stream_server_webhooks_held", lambda: len(services.deliveries.held))
+    metrics.watch("stream_server_webhooks_failing", lambda: services.deliveries.failing)
+    metrics.watch("stream_server_webhooks_waiting", lambda: services.deliveries.waiting)
+    metrics.watch("stream_server_webhook_requests_total", lambda: app[app_keys.SENDER].outcomes)
     app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
     tracing = start_export(app[app_keys.CONFIG], hub, workers.slot)
     if tracing is not None:
@@ -284,7 +318,7 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:
-    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, write_guard, _ = services
+    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, write_guard, *_ = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: count_streams(hub.registry.open_by_framing),
         "streams_live": lambda: hub.live.count,

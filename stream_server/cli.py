@@ -26,9 +26,11 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "admin": "Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's "
     "tokens.",
     "tail": "Show a stream in the terminal.",
+    "subscriptions": "List, put, delete and acknowledge a user's named subscriptions.",
     "stats": "Show what a running server does: workers, streams, rates, lag, Redis, the log, slow clients, limits and "
     "errors.",
     "export": "Write past events into a file, for notebooks and other programs.",
+    "count": "Count the past posts that match each RULE, as far as the log goes back.",
     "rules": "Try rules on a status without a server.",
     "replay": "Post the statuses in FILE (JSON lines) as their authors.",
     "load": "Put a synthetic load on a server, and measure.",
@@ -122,6 +124,7 @@ Examples:
   stream-server sign-in --user ada
   stream-server replay tweets.jsonl --rate 50
   stream-server tail --user ada --track "redis,postgres"
+  stream-server subscriptions list --user ada
   stream-server stats --user ada
   stream-server load --streams 100 --rate 50
   stream-server export --user ada --since -24h --to day.parquet
@@ -129,7 +132,7 @@ Examples:
   stream-server doctor --data-dir ./data          also if that server does not run
 
 \b
-A command takes the server that you run on this machine. If several run, --data-dir names one.
+A command takes the server that you run on this machine. Of several sites, --data-dir names one.
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.

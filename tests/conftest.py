@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,15 +62,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Let each worker of xdist begin with its share of the tests that have a longer timeout than the others."""
+    """Let each worker of xdist begin with its share of the tests that have a longer timeout than the others.
+
+    Those of one file go to one worker. They share what takes long to make, and other workers would only wait for it.
+    """
     timeouts = {item: item.get_closest_marker("timeout") for item in items}
     long = [item for item, mark in timeouts.items() if mark is not None and mark.args[0] > DEFAULT_TIMEOUT_SECONDS]
+    files = [[*tests] for _, tests in groupby(long, lambda item: item.path)]
     begin = set(long)
-    rest = [item for item in items if item not in begin]
+    rest = iter([item for item in items if item not in begin])
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    size = -(-len(rest) // workers)
-    shares = (long[n::workers] + rest[n * size : (n + 1) * size] for n in range(workers))
-    return [item for share in shares for item in share]
+    ordered: list[pytest.Item] = []
+    for n in range(workers):
+        ordered += chain.from_iterable(files[n::workers])
+        end = len(items) * (n + 1) // workers  # where xdist divides them
+        ordered += islice(rest, max(0, end - len(ordered)))
+    return [*ordered, *rest]
 
 
 def pytest_configure(config: pytest.Config) -> None:

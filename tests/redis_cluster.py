@@ -4,6 +4,7 @@ The layout is the one that the server wants: one shard holds the slot of ``{core
 The slots of derived keys are spread over the other shards.
 """
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -208,12 +209,12 @@ class PrivateCluster:
 
     # Faults.
 
-    def failover(self, replica: Node) -> None:
+    def failover(self, replica: Node, *, asked: bool = False) -> None:
         """Promote a :meth:`rested_replica` by a plain CLUSTER FAILOVER, and wait until all living nodes know it.
 
-        On a busy machine Redis may give up. Then it is asked again.
+        On a busy machine Redis may give up. Then it is asked again. With ``asked`` somebody has just asked it once.
         """
-        asked_at = 0.0
+        asked_at = time.monotonic() if asked else -math.inf
 
         def is_promoted() -> bool:
             nonlocal asked_at

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import regex  # type: ignore[import-untyped]  # it has no types
 
 from filters.entities import extract_entities
-from tests import reference
+from tests import reference, reference_meta
 from tests.reference import Status, fold
 
 Facts: TypeAlias = Mapping[str, Any]
@@ -33,7 +33,9 @@ MAX_MILES = 25.0
 MAX_DEPTH = 32
 MAX_LENGTH = 1024
 
-LEXEME = regex.compile(r'(?:\s|\p{DI})*(?:([()])|(-?(?:[a-z_]+:)?(?:"[^"]*"(?:~\d+)?|\[[^\]]*\]|[^\s()"\[\]]+)))')
+LEXEME = regex.compile(
+    r'(?:\s|\p{DI})*(?:([()])|(-?(?:(?i:meta\.(?:"[^"]+"|[^\s()":]+):)|[a-z_]+:|(?i:has:))?(?:"[^"]*"(?:~\d+)?|\[[^\]]*\]|[^\s()"\[\]]+)))'
+)
 SIGNS = {"#": "tag", "\uff03": "tag", "@": "mention", "\uff20": "mention", "$": "cashtag", "\uff04": "cashtag"}
 PRECEDENCE = {"AND": 2, "OR": 1, "(": 0}
 
@@ -67,6 +69,10 @@ class Seen:
         self.reposted = original if reference.is_repost(status) else None
         self.shown: Status = self.reposted or status
         self.texts = [Text(self.shown)] + ([Text(original)] if original and not self.reposted else [])
+
+    @property
+    def leaves(self) -> list[reference_meta.Leaf]:
+        return reference_meta.leaves(self.shown["meta"])
 
     @property
     def place(self) -> Mapping[str, Any]:
@@ -191,7 +197,12 @@ def _built(lexemes: Iterable[str]) -> Part:
 def _operand(lexeme: str) -> Operand:
     negated, bare = lexeme.startswith("-"), lexeme.removeprefix("-")
     name, colon, value = bare.partition(":")
-    if bare.startswith('"'):
+    if meta := re.fullmatch(r'(?is)meta\.(".+?"|[^":]+):(.+)', bare):
+        is_range = ".." in meta[2] and meta[2][0] != '"'
+        name, value = "meta range" if is_range else "meta", f"{_unquoted(meta[1])}\0{_unquoted(meta[2])}"
+    elif re.match('(?i)has:"?meta', bare):
+        name, value = "has meta", _unquoted(value)
+    elif bare.startswith('"'):
         name, value = ("near" if "~" in bare.rpartition('"')[2] else "phrase"), bare
     elif not colon:
         name, value = SIGNS.get(bare[:1], "word"), bare
@@ -222,8 +233,8 @@ def _sensible(name: str, value: str) -> bool:
         return bool(sequence(_unquoted(value)))
     if name == "sample":
         return 1 <= float(value) <= 100
-    if name.endswith("_count"):
-        low, high = _range(value)
+    if name.endswith("_count") or name == "meta range":
+        low, high = _range(value.rpartition("\0")[2])
         return low <= high
     return name not in ("bounding_box", "point_radius") or _on_earth(name, _numbers(value))
 
@@ -257,7 +268,7 @@ def _numbers(value: str) -> list[float]:
 
 def _range(value: str) -> tuple[float, float]:
     low, _, high = value.partition("..")
-    return float(low or 0), float(high or "inf")
+    return float(low or "-inf"), float(high or "inf")
 
 
 def _unquoted(value: str) -> str:
@@ -470,6 +481,9 @@ VALUES = {
     "point_radius": rf"\[\s*{_NUMBER}\s+{_NUMBER}\s+\d+(\.\d+)?(km|mi)\s*\]",
     "bounding_box": rf"\[\s*({_NUMBER}\s+){{3}}{_NUMBER}\s*\]",
     "is": "reply|repost|retweet|quote",
+    "meta": "(?s).+\0.+",
+    "meta range": r"(?s).+\0(-?\d+(\.\d+)?\.\.(-?\d+(\.\d+)?)?|\.\.-?\d+(\.\d+)?)",
+    "has meta": r"(?i)meta\..+",
     "has": "hashtags|cashtags|links|mentions|media|images|video_link|geo",
     "lang": r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*",
     "sample": r"\d+(\.\d{1,2})?",
@@ -477,7 +491,17 @@ VALUES = {
 }
 """The patterns of the values of each operator."""
 
-STANDALONE = VALUES.keys() - {"is", "has", "lang", "sample", "followers_count", "following_count", "tweets_count"}
+STANDALONE = VALUES.keys() - {
+    "is",
+    "has",
+    "has meta",
+    "meta range",
+    "lang",
+    "sample",
+    "followers_count",
+    "following_count",
+    "tweets_count",
+}
 
 TESTS: dict[str, Test] = {
     **dict.fromkeys(("word", "tag", "mention", "cashtag"), _says),
@@ -500,4 +524,7 @@ TESTS: dict[str, Test] = {
     "following_count": _counted("following"),
     "tweets_count": _counted("posts"),
     "bio": _bio,
+    "meta": lambda seen, value: reference_meta.equals(seen.leaves, *value.split("\0")),
+    "meta range": lambda seen, value: reference_meta.within(seen.leaves, *value.split("\0")),
+    "has meta": lambda seen, value: reference_meta.has(seen.leaves, value[len("meta.") :]),
 }

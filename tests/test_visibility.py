@@ -109,3 +109,11 @@ def test_following_matters_for_protected_authors_only() -> None:
     for facts in range(len(table)):
         if not facts & VisibilityFact.PROTECTED:
             assert table[facts] == table[facts | VisibilityFact.FOLLOWER]
+
+
+def test_who_sees_a_text_of_its_author_wants_the_authors_notifications() -> None:
+    """Scripts do not ask again whether a user who sees a text wants to be told of it."""
+    of_place = VisibilityFact.PRIVATE_GROUP | VisibilityFact.GROUP_MEMBER | VisibilityFact.PROTECTED
+    for facts, digit in enumerate(visibility_table()):
+        if int(digit) == Visibility.VISIBLE and not facts & VisibilityFact.DIRECT_MESSAGE:
+            assert decide_visibility(facts & ~of_place) is Visibility.VISIBLE

@@ -18,15 +18,22 @@ QUICK = "quick"
 """The profile of Hypothesis under which the first tier runs, by which tests know that they have little time."""
 
 
-def sample(values: Iterable[T], drawn: Callable[[T], bool]) -> list[ParameterSet]:
-    """Return parameters of which only the ``drawn`` ones are in the first tier."""
-    return [pytest.param(value, marks=[] if drawn(value) else [pytest.mark.extended]) for value in values]
+def sample(
+    values: Iterable[T], first_tier: Callable[[T], bool], second_tier: Callable[[T], bool] = lambda _: True
+) -> list[ParameterSet]:
+    """Return parameters: some for the first tier, some for the second, and all with ``--full``."""
+
+    def marks(value: T) -> list[pytest.MarkDecorator]:
+        if first_tier(value):
+            return []
+        return [pytest.mark.extended] if second_tier(value) else [pytest.mark.nightly]
+
+    return [pytest.param(value, marks=marks(value)) for value in values]
 
 
 def seeds(count: int, *, first_tier: int, second_tier: int) -> list[ParameterSet]:
     """Return the seeds of random tests: some for the first tier, some for the second, and all with ``--full``."""
-    others = [pytest.param(seed, marks=[pytest.mark.nightly]) for seed in range(second_tier, count)]
-    return [*sample(range(second_tier), lambda seed: seed < first_tier), *others]
+    return sample(range(count), lambda seed: seed < first_tier, lambda seed: seed < second_tier)
 
 
 def each_engine() -> list[ParameterSet]:

@@ -22,6 +22,15 @@ still takes so long.
 """
 
 
+def _pace(begun_at: float) -> float:
+    """Return the time between two checks, in seconds, of a wait that began at ``begun_at``.
+
+    After a second it is 50 ms: on a busy machine many tests wait, and their checks would take the time of what they
+    wait for.
+    """
+    return 0.01 if time.monotonic() < begun_at + 1 else 0.05
+
+
 @overload
 async def eventually(check: Callable[[], Awaitable[T]], *, seconds: float = PATIENCE, what: str = "") -> T: ...
 
@@ -31,11 +40,13 @@ async def eventually(check: Callable[[], T], *, seconds: float = PATIENCE, what:
 
 
 async def eventually(check: Callable[[], object], *, seconds: float = PATIENCE, what: str = "") -> object:
-    """Return the first true answer of ``check`` (a function, plain or async), which is called every 10 ms.
+    """Return the first true answer of ``check`` (a function, plain or async).
 
-    Raises AssertionError with ``what`` if there is none within ``seconds``.
+    It is called every 10 ms, and after a second every 50 ms. Raises AssertionError with ``what`` if there is none
+    within ``seconds``.
     """
-    end = time.monotonic() + seconds
+    begun_at = time.monotonic()
+    end = begun_at + seconds
     while True:
         answer = check()
         if isawaitable(answer):
@@ -44,15 +55,19 @@ async def eventually(check: Callable[[], object], *, seconds: float = PATIENCE, 
             return answer
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds:g} s: {what or check}")
-        await asyncio.sleep(0.01)  # the condition is checked above; this only paces it
+        await asyncio.sleep(_pace(begun_at))  # the condition is checked above; this only paces it
 
 
 def wait_for_process(
     process: AnyProcess, check: Callable[[], object], *, seconds: float, log: Callable[[], str]
 ) -> None:
-    """Call ``check`` every 10 ms until it is true. Raises TimeoutError with the log if the process ends before that."""
-    end = time.monotonic() + seconds
+    """Call ``check``, paced as by `eventually`, until it is true.
+
+    Raises TimeoutError with the log if the process ends before that.
+    """
+    begun_at = time.monotonic()
+    end = begun_at + seconds
     while not check():
         if time.monotonic() > end or process.poll() is not None:
             raise TimeoutError(f"exit code {process.poll()}, not ready within {seconds:g} s: {log()[-3000:]}")
-        time.sleep(0.01)  # the condition is checked above; this only paces it
+        time.sleep(_pace(begun_at))  # the condition is checked above; this only paces it

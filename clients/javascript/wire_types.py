@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from filters.registry import Registry
-from stream_server.wire import messages, objects
+from stream_server.wire import counts, messages, objects, subscriptions
 from stream_server.wire.errors import ErrorDetail
 
 TYPES = Path(__file__).parents[2] / "stream_server" / "console" / "types.d.ts"
@@ -22,13 +22,9 @@ TYPES = Path(__file__).parents[2] / "stream_server" / "console" / "types.d.ts"
 MARK = "// From here on made by clients/javascript/wire_types.py: change nothing below.\n"
 """The line of `types.d.ts` below which its text is made."""
 
-MAY_LACK = (messages.ListChange, messages.GroupChange, messages.Effective, messages.StreamWarning)
-"""Messages in which the server leaves out an optional member without a value. In others such a member is null."""
-
 MEMBER_TYPES = {
     "Gap.to": "string",
     "Ids.deleted": "true",
-    "Uncommented.comment": "Ids & { status: string }",
     "Uncommented.status": "Status | Ids",
 }
 """Types of members for which the struct of the Python client allows another server more, or names less."""
@@ -54,7 +50,8 @@ def types(present: str) -> str:
     kinds: dict[type[messages.Event], list[str]] = {}
     for kind, struct in messages.EVENT_TYPES.items():
         kinds.setdefault(struct, []).append(kind)
-    structs = [one for one in vars(objects).values() if isinstance(one, type) and issubclass(one, objects.Answer)]
+    found = {**vars(objects), **vars(counts), **vars(messages), **vars(subscriptions)}.values()
+    structs = [one for one in found if isinstance(one, type) and issubclass(one, objects.Answer)]
     answers: list[type[objects.Answer]] = [*structs, ErrorDetail]
     answers.remove(objects.Answer)
     answers.remove(objects.Session)  # the client makes one of its own of it
@@ -87,15 +84,20 @@ def _answer(kind: type[objects.Answer], schemas: dict[str, Json], answers: Colle
 
 
 def _message(kind: type[messages.Event], names: list[str], schema: Json) -> str:
-    """Return the interface of the messages of one or several kinds."""
+    """Return the interface of the messages of one or several kinds. With alternatives it is a type, a union of them."""
     common = {field.encode_name for field in msgspec.structs.fields(messages.Event)}
     members = {name: one for name, one in schema["properties"].items() if name not in common}
-    optional = members.keys() - {"code", *schema["required"]}  # every warning has a code
-    left_out = optional if kind in MAY_LACK else set()
     literals = " | ".join(json.dumps(name) for name in names)
-    body = f"  kind: {literals};\n" + _members(kind, members, left_out)
+    forms = {name: _type(members.pop(name)["anyOf"][0]) for name in kind.alternatives}  # the other one is null
+    body = f"  kind: {literals};\n" + _members(kind, members, kind.left_out)
     meaning = (inspect.getdoc(kind) or "").partition(".")[0] + "."
-    return _interface(meaning, kind.__name__, "Placed", body)
+    if not forms:
+        return _interface(meaning, kind.__name__, "Placed", body)
+    union = ""
+    for name, shown in forms.items():
+        others = "".join(f"; {other}?: undefined" for other in forms if other != name)
+        union += f"\n  | {{ {name}: {shown}{others} }}"
+    return f"/** {meaning} */\nexport type {kind.__name__} = Placed & {{\n{body}}} & ({union}\n);\n"
 
 
 def _interface(meaning: str, name: str, base: str, body: str) -> str:
@@ -129,6 +131,8 @@ def _type(schema: Json) -> str:
             return f"[{', '.join(map(_type, items))}]"
         case {"type": "array", "items": items}:
             return f"Array<{_type(items)}>"
+        case {"type": "object", "additionalProperties": dict(values)}:
+            return f"Record<string, {_type(values)}>"
         case {"type": str(name)} if name in SIMPLE_TYPES:
             return SIMPLE_TYPES[name]
     raise ValueError(f"no type is known for {schema}")

@@ -14,6 +14,7 @@ Files:
 ``words``           conditions on words, phrases, links and bios
 ``geo``             conditions on places and areas
 ``attributes``      conditions on users, forms, languages, threads, counts and samples
+``meta``            conditions on the fields that the author added
 ``rule``            a rule, ready to match and to explain why it matches or not
 ``contradictions``  finds rules that can match no event
 """

@@ -10,6 +10,7 @@ from filters.follow import USER_ID
 from filters.index_keys import UNDETERMINED, IndexTerms, wanted_language_keys
 from filters.narrowing import is_language_tag
 from filters.rules.condition import Condition, KeyCondition, OperatorValue
+from filters.rules.meta import PREFIX, parse_has_meta
 from filters.sample import Sample, sample_position
 from filters.suggestion import did_you_mean
 from filters.tables import present_tag, suggest_tags
@@ -132,8 +133,10 @@ def parse_form(value: OperatorValue) -> Condition:
 def parse_has(value: OperatorValue) -> Condition:
     """Return the condition of a rule operator such as ``has:media``. Raises RuleError for an unknown value."""
     feature = value.text.lower()
+    if feature.startswith(PREFIX):
+        return parse_has_meta(value)
     if feature not in HAS_VALUES:
-        expected = f"one of {', '.join(HAS_VALUES)}{did_you_mean(value.text, HAS_VALUES)}"
+        expected = f"one of {', '.join((*HAS_VALUES, 'meta.NAME'))}{did_you_mean(value.text, HAS_VALUES)}"
         raise value.refusal(f"unknown value of has: {value.text[:40]!r}", expected)
     noun = feature.replace("_", " ")
     reasons = f"it has {noun}", f"it has no {noun}"

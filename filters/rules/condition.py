@@ -66,7 +66,7 @@ class Condition(ABC):
 
 
 class KeyCondition(Condition):
-    """A condition that holds if and only if the event has one of the index keys ``keys``.
+    """A condition that holds if and only if the event has one of the index keys ``keys``, none of them of ``meta``.
 
     ``describe`` gets an event and returns two explanations: the first for a match, the second for no match.
     """
@@ -82,7 +82,7 @@ class KeyCondition(Condition):
         return IndexTerms([frozenset((key,)) for key in self.keys])
 
     def matches(self, event: Event) -> bool:
-        return not self.keys.isdisjoint(event.index_keys)
+        return not self.keys.isdisjoint(event.rule_keys)
 
     def describe(self, event: Event) -> str:
         matching, different = self._describe(event)

@@ -29,6 +29,7 @@ from filters.possible_kinds import (
 from filters.rules.attributes import CountCondition, SampleCondition, UserCondition
 from filters.rules.condition import Condition, KeyCondition
 from filters.rules.geo import AreaCondition
+from filters.rules.meta import MetaCondition, has_meta_text
 from filters.rules.operators import PluginCondition
 from filters.rules.parser import And, Node, Operator
 from filters.rules.words import BioCondition, PhraseCondition, TextCondition
@@ -81,6 +82,8 @@ _NOTHING = Reach(_NO_KINDS)
 
 def reach_of_rule(node: Node) -> Reach:
     """Return the kinds and the languages of the events that a rule may match."""
+    if isinstance(node, Operator) and not (node.negated or isinstance(node.condition, CountCondition)):
+        return _shared(_reach_alone(node.condition))  # as most: nothing contradicts it
     kinds, languages, speaks_all = _NO_KINDS, frozenset[str](), False
     known: dict[str, _Wants] = {}
     for branch in _branches(node):
@@ -94,6 +97,13 @@ def reach_of_rule(node: Node) -> Reach:
         if speaks_all and kinds == ALL_KINDS:
             break
     return _shared(Reach(kinds, frozenset() if speaks_all else languages))
+
+
+def _reach_alone(condition: Condition) -> Reach:
+    if isinstance(condition, TextCondition):
+        return Reach(TEXT_KINDS)
+    tags = [condition.text[len(_LANG) :]] if condition.text.startswith(_LANG) else ()
+    return Reach(_kinds_of_condition(condition), frozenset(map(whole_language, tags)))
 
 
 @lru_cache(256)
@@ -177,6 +187,8 @@ def _implied(condition: Condition) -> Iterator[str]:
         isinstance(condition, KeyCondition) and any(key.startswith(_LOCATION_KEYS) for key in condition.keys)
     ):
         yield _GEO
+    elif isinstance(condition, MetaCondition):
+        yield has_meta_text(condition.name)
     elif text in {"has:images", "has:video_link"}:
         yield _MEDIA
     elif text.startswith(_LANG):
@@ -202,6 +214,9 @@ def _single_facts(condition: Condition) -> Iterator[tuple[str, str]]:
         yield "repost", "no"
 
 
+_OF_STATUS = (AreaCondition, BioCondition, CountCondition, MetaCondition)
+
+
 def _kinds_of_condition(condition: Condition) -> frozenset[str]:
     if isinstance(condition, KeyCondition):
         if condition.text.startswith(_LANG):
@@ -213,7 +228,7 @@ def _kinds_of_condition(condition: Condition) -> frozenset[str]:
         return possible_kinds(condition.filter)
     if isinstance(condition, SampleCondition):
         return SAMPLED_KINDS
-    return STATUS_KINDS if isinstance(condition, AreaCondition | BioCondition | CountCondition) else ALL_KINDS
+    return STATUS_KINDS if isinstance(condition, _OF_STATUS) else ALL_KINDS
 
 
 def _have_empty_range(conditions: Collection[Condition]) -> bool:

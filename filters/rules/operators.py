@@ -12,7 +12,7 @@ from filters.event import Event
 from filters.follow import ME, Follow
 from filters.index_keys import IndexTerms
 from filters.registry import Registry
-from filters.rules import attributes, geo, words
+from filters.rules import attributes, geo, meta, words
 from filters.rules.condition import Condition, OperatorValue, format_value
 from filters.suggestion import suggest
 from filters.track import Track
@@ -75,9 +75,7 @@ HASHTAG = OperatorSpec("", "#tag", words.parse_keyword, "the hashtag, exactly", 
 MENTION = OperatorSpec("", "@login", words.parse_keyword, "the mention of this user", "@ada")
 CASHTAG = OperatorSpec("", "$tag", words.parse_keyword, "the cashtag, exactly", "$TEA")
 PHRASE = OperatorSpec("", '"words"', words.parse_phrase, _HELP["phrase"], '"green tea"')
-PROXIMITY = OperatorSpec(
-    "", f'"words"~1…{words.MAX_DISTANCE}', words.parse_phrase, _HELP["proximity"], '"tea cup"~2'
-)
+PROXIMITY = OperatorSpec("", f'"words"~1…{words.MAX_DISTANCE}', words.parse_phrase, _HELP["proximity"], '"tea cup"~2')
 SPEC_BY_SIGN = {"#": HASHTAG, "\uff03": HASHTAG, "@": MENTION, "\uff20": MENTION, "$": CASHTAG, "\uff04": CASHTAG}
 """The operators for words that begin with a sign, by this sign."""
 
@@ -107,7 +105,7 @@ _NAMED_OPERATORS = (
     _named("point_radius", "[lon lat radius]", geo.parse_radius, "[2.35 48.86 10km]"),
     _named("bounding_box", "[west south east north]", geo.parse_box, "[2.2 48.8 2.5 48.95]"),
     _named("is", ", ".join(attributes.FORMS), attributes.parse_form, "reply", standalone=False),
-    _named("has", ", ".join(attributes.HAS_VALUES), attributes.parse_has, "media", standalone=False),
+    _named("has", f"{', '.join(attributes.HAS_VALUES)}, meta.NAME", attributes.parse_has, "media", standalone=False),
     _named("lang", "tag", attributes.parse_language, "en", standalone=False),
     _count("followers_count"),
     _count("following_count"),
@@ -122,10 +120,27 @@ def operator_specs() -> Iterator[OperatorSpec]:
     """Return all built-in rule operators, those without a name first. Operators of installed filters are left out."""
     yield from (KEYWORD, PHRASE, PROXIMITY, HASHTAG, MENTION, CASHTAG)
     yield from _NAMED_OPERATORS
+    yield from (_meta("meta.NAME", is_range=is_range) for is_range in (False, True))
 
 
-def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
-    """Return the rule operator with this lower-case name, built-in or of an installed filter. None if there is none."""
+def _meta(name: str, *, is_range: bool) -> OperatorSpec:
+    """Return the operator for a field, whose ``name`` is ``meta.NAME``. A range cannot stand alone."""
+    if not is_range:
+        parse_value = partial(meta.parse_meta_value, name)
+        return OperatorSpec(name, "text or number", parse_value, "this field of `meta` has this value", "meta.room:7")
+    return OperatorSpec(
+        name, "a.., a..b or ..b", partial(meta.parse_meta_range, name),
+        "this field of `meta` has a number in the range", "meta.price:10..50", standalone=False,
+    )  # fmt: skip
+
+
+def find_operator(name: str, registry: Registry, *, is_range: bool = False) -> OperatorSpec | None:
+    """Return the rule operator with this name, built-in or of an installed filter. None if there is none.
+
+    ``name`` is in lower case. ``is_range`` says whether the value is a range: then ``meta.NAME`` is another operator.
+    """
+    if name.startswith(meta.PREFIX):
+        return _meta(name, is_range=is_range)
     if name in _BY_NAME:
         return _BY_NAME[name]
     if name not in registry.names():
@@ -139,7 +154,10 @@ def find_operator(name: str, registry: Registry) -> OperatorSpec | None:
 
 def suggest_operator(name: str, registry: Registry) -> str | None:
     """Return the name of a rule operator that is similar to the unknown ``name``, or None. For error messages."""
-    return suggest(name, (one for one in (*_BY_NAME, *registry.names()) if find_operator(one, registry)))
+    first, dot, field = name.partition(".")
+    known = [one for one in (*_BY_NAME, *registry.names()) if find_operator(one, registry)]
+    meant = suggest(first, ["meta"] if dot else [*known, "meta"])
+    return f"{meta.PREFIX}{field or 'NAME'}" if meant == "meta" else meant
 
 
 class PluginCondition(Condition):

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from filters.invisible import drop_invisible
 from filters.registry import Registry
 from filters.rules.condition import Condition, OperatorValue, RuleError
+from filters.rules.meta import PLAIN_NAME
 from filters.rules.operators import (
     KEYWORD,
     PHRASE,
@@ -24,6 +25,7 @@ from filters.rules.operators import (
 )
 from filters.rules.words import parse_phrase
 from filters.table_data import INVISIBLE
+from filters.tokens import fold
 
 TokenKind = Literal["(", ")", "-", "bare", "quoted", "named", "end"]
 
@@ -34,7 +36,7 @@ class Token(NamedTuple):
     Attributes:
         end_column: Column just after the last character of the token.
         text: The word or value, without quotes and invisible characters.
-        name: Name of the operator before the colon, in lower case. Empty if the token has no colon.
+        name: Name of the operator before the colon, in lower case, such as ``meta.room``. Empty if it has no colon.
         distance: The text N of ``"words"~N``, or None.
     """
 
@@ -54,7 +56,8 @@ class Token(NamedTuple):
 
 _BLANKS = re.compile(rf"[\s{INVISIBLE}]*")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]*")
-_NAME = re.compile(r"([A-Za-z][A-Za-z0-9_]*):")
+_NAME = re.compile(rf'([A-Za-z][A-Za-z0-9_]*)(?:\.({PLAIN_NAME})|\."((?:[^"\\\x00-\x1f\x7f-\x9f]|\\.)*)")?:')
+"""An operator before its colon. Behind a dot, the name of a field may stand in quotes."""
 _BARE = re.compile(r'[^\s()"]+')
 _VALUE = re.compile(r'\[[^\]"]*\]|[^\s()"]*')
 _QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
@@ -89,7 +92,7 @@ def _read_token(text: str, at: int) -> Token:
     if kind := _PUNCTUATION.get(text[at]):
         return Token(kind, at + 1, _skip(_INVISIBLE, text, at + 1) + 1)
     found = _NAME.match(text, at)
-    start, name = (found.end(), found.group(1).lower()) if found else (at, "")
+    start, name = (found.end(), _operator_name(*found.groups())) if found else (at, "")
     if text.startswith('"', start):
         value, end = _read_quoted(text, start)
         reach = None if name else _DISTANCE.match(text, end)
@@ -104,6 +107,14 @@ def _read_token(text: str, at: int) -> Token:
     if text.startswith('"', end):
         raise RuleError("a quote begins inside a word", column=end + 1, expected="a blank before the quote")
     return Token("named" if name else "bare", at + 1, end + 1, drop_invisible(text[start:end]), name, start + 1)
+
+
+def _operator_name(name: str, plain: str | None, quoted: str | None) -> str:
+    """Return an operator's name in lower case, with a dot and the folded name of a field, if it has one."""
+    if plain is None and quoted is None:
+        return name.lower()
+    field = plain or _ESCAPED.sub(r"\1", quoted or "")
+    return f"{name.lower()}.{fold(field)}"
 
 
 def _read_quoted(text: str, at: int) -> tuple[str, int]:
@@ -171,8 +182,10 @@ def negate(node: Node) -> Node:
 
 def join(kind: type[And] | type[Or], parts: list[Node]) -> Node:
     """Join the parts by AND or by OR. A single part stays as it is, and nested parts of the same kind are merged."""
+    if len(parts) == 1:
+        return parts[0]
     flat = tuple(inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,)))
-    return flat[0] if len(flat) == 1 else kind(flat)
+    return kind(flat)
 
 
 def format_node(node: Node) -> str:
@@ -314,7 +327,7 @@ class _Parser:
             return PHRASE if token.distance is None else PROXIMITY
         if token.kind != "named":
             return SPEC_BY_SIGN.get(token.text[0], KEYWORD)
-        row = find_operator(token.name, self._registry)
+        row = find_operator(token.name, self._registry, is_range=not token.quoted and ".." in token.text)
         if row is None:
             meant = suggest_operator(token.name, self._registry)
             expected = f"{meant}:" if meant else 'a known operator, or quotes around a text that holds a ":"'

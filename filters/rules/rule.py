@@ -86,6 +86,11 @@ class Rule:
         """Parse the text of a rule. Raises :class:`filters.rules.condition.RuleError`, and no other exception."""
         return cls(parse_rule(text, registry))
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether each matching event has one of some index keys, those of :meth:`keys`, which takes longer."""
+        return self.index_terms is not None and self.index_terms.has_keys
+
     def keys(self) -> frozenset[Key] | None:
         """Return index keys of which each matching event has at least one. None if the rule has no such keys."""
         return None if self.index_terms is None else self.index_terms.keys()
@@ -217,7 +222,11 @@ def _index_terms_of(node: Node) -> IndexTerms | None:
 
 
 def _terms_of_condition(terms: IndexTerms | None) -> IndexTerms | None:
-    """Return the index terms of an operator as clauses only, which the terms of a plug-in may not be."""
+    """Return index terms that have clauses of one kind only, exact or candidates, as rules need them.
+
+    ``terms`` are those of an operator. Those of a plug-in may have boxes, dynamic keys or both kinds of clauses; then
+    each of their keys becomes a candidate clause. Return None if any event may match.
+    """
     if terms is None or not (terms.boxes or terms.dynamic_keys or (terms.exact and terms.candidates)):
         return terms
     keys = terms.keys()

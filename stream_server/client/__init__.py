@@ -12,8 +12,10 @@ After a connection breaks, the next one continues behind the cursor. If the serv
 ``stream``      one stream: connects, parses, remembers the cursor, reconnects
 ``connection``  one connection of a stream, by HTTP or by WebSocket, and the parsers of its bytes
 ``poll``        the same stream by long polling
+``subscription_calls``  the calls about named subscriptions and webhooks
+``acks``        acknowledges what a program has handled of a named subscription
 ``filters``     what a stream selects, as typed arguments
-``calls``       the calls with one answer; ``call`` makes each from its declaration
+``calls``       the calls with one answer; ``call`` makes each from its declaration, as ``rule_calls``, ``circle_calls``
 ``transport``   sends requests, and repeats them where that is safe
 ``proxies``     the HTTP proxy of the environment through which a server is reached
 ``tokens``      the client's token, and when it is renewed
@@ -37,10 +39,11 @@ from stream_server.client.filters import Box, Filters, Since
 from stream_server.client.poll import Poll
 from stream_server.client.stream import Stream
 from stream_server.client.transport import Backoff
-from stream_server.wire.messages import Delete, Event, Follow, Gap, Like, Post, Unfollow, Unlike
+from stream_server.wire.messages import Delete, Edit, Event, Follow, Gap, Like, Post, Summary, Unfollow, Unlike
 
 __all__ = [
-    "Backoff", "Box", "Client", "ClientFailure", "Delete", "Event", "Filters", "Follow", "Gap", "InvalidAddress",
-    "Like", "LogIn", "Malformed", "OutcomeUnknown", "Page", "Poll", "Post", "RequestRefused", "SavedSession",
-    "SessionLost", "Since", "Stream", "StreamEnded", "Token", "Unfollow", "Unlike", "Unreachable",
+    "Backoff", "Box", "Client", "ClientFailure", "Delete", "Edit", "Event", "Filters", "Follow", "Gap",
+    "InvalidAddress", "Like", "LogIn", "Malformed", "OutcomeUnknown", "Page", "Poll", "Post", "RequestRefused",
+    "SavedSession", "SessionLost", "Since", "Stream", "StreamEnded", "Summary", "Token", "Unfollow",
+    "Unlike", "Unreachable",
 ]  # fmt: skip

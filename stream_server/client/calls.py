@@ -6,22 +6,21 @@ Those that need more than that are functions. All raise the exceptions of ``stre
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
+from urllib.parse import quote as quote_part
 
 from stream_server.client.call import Call, Page, PageOptions, WriteOptions, call
-from stream_server.client.transport import RequestOptions, decode_answer
+from stream_server.client.circle_calls import CircleCalls
+from stream_server.client.errors import OutcomeUnknown, RequestRefused
+from stream_server.client.rule_calls import RuleCalls
+from stream_server.client.subscription_calls import SubscriptionCalls
+from stream_server.client.transport import RequestOptions
 from stream_server.wire.objects import (
     Comment,
     FollowState,
-    Group,
-    GroupKind,
     LikeCount,
-    List,
     ListedUser,
     Notification,
     OwnUser,
-    RuleAnswer,
-    RuleExplanation,
-    RulePreviewResult,
     Session,
     Status,
     Talk,
@@ -33,7 +32,7 @@ MAX_USERS_PER_CALL = 1000
 """Most accounts that :meth:`Calls.create_users` creates in one request; the server accepts no more."""
 
 
-class Calls:
+class Calls(CircleCalls, RuleCalls, SubscriptionCalls):
     """The calls of both clients. ``docs/reference/routes.md`` tells what each route does."""
 
     @Call
@@ -91,6 +90,16 @@ class Calls:
     @call("POST", "statuses", body={"message": "message", "origin": "status_id"})
     def quote(self, status_id: str, message: str, **options: Unpack[WriteOptions]) -> Status:
         """Quote a status: repost it with a message of the caller."""
+
+    @Call
+    async def edit(self: Any, status_id: str, changes: Mapping[str, Any], **options: Unpack[WriteOptions]) -> Status:
+        """Edit one of the caller's own statuses, while the server allows it.
+
+        ``changes`` has new members of its body, such as ``{"message": "at last", "place": None}``: None clears one, and
+        the others stay as they are.
+        """
+        path = f"/v1/statuses/{quote_part(status_id, safe='')}"
+        return await self._transport.call(Status, "PATCH", path, body=dict(changes), **options)  # type: ignore[no-any-return]  # `self` is any client
 
     @call("DELETE", "statuses/{status_id}")
     def delete(self, status_id: str, **options: Unpack[WriteOptions]) -> None:
@@ -180,6 +189,20 @@ class Calls:
     ) -> OwnUser:
         """Change members of the caller's profile; None leaves a member as it is."""
 
+    @Call
+    async def delete_account(self: Any, password: str | None = None, *, token: str | None = None) -> None:
+        """Delete the caller's account and all that it wrote; this cannot be undone. Repeating has no effect.
+
+        An account that has a password needs it.
+        """
+        body = {} if password is None else {"password": password}
+        try:
+            await self._transport.request("DELETE", "/v1/users/me", body=body, token=token)
+        except (RequestRefused, OutcomeUnknown) as error:
+            refused = error.last if isinstance(error, OutcomeUnknown) else error
+            if not isinstance(refused, RequestRefused) or refused.code != "account_deleted":
+                raise
+
     @call("PUT", "users/me/following/{user_id}")
     def follow(self, user_id: str, **options: Unpack[WriteOptions]) -> FollowState:
         """Follow a user, or ask a protected one. Repeating has no effect."""
@@ -225,74 +248,6 @@ class Calls:
             ids.update({str(user["login"]).lower(): str(user["id"]) for user in answer["users"]})
         return ids
 
-    @call("POST", "lists")
-    def create_list(
-        self, name: str, *, description: str = "", private: bool = False, **options: Unpack[WriteOptions]
-    ) -> List:
-        """Create an empty list."""
-
-    @call("DELETE", "lists/{list_id}")
-    def delete_list(self, list_id: str, **options: Unpack[WriteOptions]) -> None:
-        """Delete a list of the caller, and its timeline."""
-
-    @call("PUT", "lists/{list_id}/members/{user_id}")
-    def add_to_list(self, list_id: str, user_id: str, **options: Unpack[WriteOptions]) -> List:
-        """Add a user to a list of the caller. Repeating has no effect."""
-
-    @call("DELETE", "lists/{list_id}/members/{user_id}")
-    def remove_from_list(self, list_id: str, user_id: str, **options: Unpack[WriteOptions]) -> List:
-        """Remove a user from a list of the caller. Repeating has no effect."""
-
-    @call("GET", "users/{user_id}/lists", "lists")
-    def lists(self, user_id: str, **options: Unpack[PageOptions]) -> Page[List]:
-        """Read the lists of a user; only their owner sees private ones."""
-
-    @call("GET", "lists/{list_id}/members", "users")
-    def list_members(self, list_id: str, **options: Unpack[PageOptions]) -> Page[ListedUser]:
-        """Read the members of a list, the last added first."""
-
-    @call("GET", "lists/{list_id}/statuses", "statuses")
-    def list_posts(self, list_id: str, **options: Unpack[PageOptions]) -> Page[Status]:
-        """Read the statuses of the members of a list."""
-
-    @call("POST", "groups")
-    def create_group(
-        self, name: str, kind: GroupKind, *, description: str = "", **options: Unpack[WriteOptions]
-    ) -> Group:
-        """Create a group; the caller owns it and is its first member."""
-
-    @call("DELETE", "groups/{group_id}")
-    def delete_group(self, group_id: str, **options: Unpack[WriteOptions]) -> None:
-        """Delete a group of the caller, with all memberships."""
-
-    @call("PUT", "groups/{group_id}/members/me")
-    def join_group(self, group_id: str, **options: Unpack[WriteOptions]) -> Group:
-        """Join a group."""
-
-    @call("DELETE", "groups/{group_id}/members/me")
-    def leave_group(self, group_id: str, **options: Unpack[WriteOptions]) -> Group:
-        """Leave a group."""
-
-    @call("PUT", "groups/{group_id}/members/{user_id}")
-    def add_to_group(self, group_id: str, user_id: str, **options: Unpack[WriteOptions]) -> Group:
-        """Add a user to a private group of the caller, or invite a user who does not follow the caller."""
-
-    @call("DELETE", "groups/{group_id}/members/{user_id}")
-    def remove_from_group(self, group_id: str, user_id: str, **options: Unpack[WriteOptions]) -> Group:
-        """Remove a user from a group of the caller."""
-
-    @call("GET", "users/me/groups", "groups")
-    def groups(self, **options: Unpack[PageOptions]) -> Page[Group]:
-        """Read the groups of which the caller is a member."""
-
-    @call("GET", "groups/{group_id}/members", "users")
-    def group_members(self, group_id: str, **options: Unpack[PageOptions]) -> Page[ListedUser]:
-        """Read the members of a group."""
-
-    @call("GET", "groups/{group_id}/statuses", "statuses")
-    def group_posts(self, group_id: str, **options: Unpack[PageOptions]) -> Page[Status]:
-        """Read the statuses posted in a group."""
-
     @call("POST", "talks")
     def open_talk(self, people: Sequence[str], *, name: str | None = None, **options: Unpack[WriteOptions]) -> Talk:
         """Open a talk with these user ids. Two users have one talk: for them the existing one is returned."""
@@ -321,36 +276,3 @@ class Calls:
     def mark_notifications_read(self, notification_id: str, **options: Unpack[WriteOptions]) -> None:
         """Mark the notifications as read, up to this one."""
 
-    @call("GET", "rules", "rules")
-    def rules(self) -> tuple[RuleAnswer, ...]:
-        """Read the caller's saved rules, the oldest first. ``stream(rules="saved")`` uses them."""
-
-    @Call
-    async def save_rules(
-        self: Any,
-        rules: Sequence[str] | Mapping[str, str],
-        *,
-        dry_run: bool = False,
-        **options: Unpack[WriteOptions],
-    ) -> tuple[RuleAnswer, ...]:
-        """Save rules, or a mapping from tags to rules: all of them, or none if one is wrong.
-
-        A dry run only checks them. A mistake raises RequestRefused with the place in the rule.
-        """
-        pairs = rules.items() if isinstance(rules, Mapping) else (("", rule) for rule in rules)
-        new = [{"rule": rule} | ({"tag": tag} if tag else {}) for tag, rule in pairs]
-        body = {"rules": new, "dry_run": dry_run}
-        answer = await self._transport.request_raw("POST", "/v1/rules", body=body, **options)
-        return decode_answer(answer, tuple[RuleAnswer, ...], "rules")  # type: ignore[no-any-return]  # a type made at run time
-
-    @call("POST", "rules/delete", "deleted")
-    def delete_rules(self, ids: Sequence[str], **options: Unpack[WriteOptions]) -> tuple[str, ...]:
-        """Delete saved rules. Return the ids of the deleted ones, without the ids that no rule has."""
-
-    @call("POST", "rules/explain", is_read=True)
-    def explain_rule(self, rule: str, status: str | Mapping[str, Any]) -> RuleExplanation:
-        """Tell part by part why a rule matches a status, or why not. ``status`` is an id, or a made-up status."""
-
-    @call("POST", "rules/preview", is_read=True)
-    def preview_rule(self, rule: str, minutes: int) -> RulePreviewResult:
-        """Count the statuses of the last minutes (at most a day) that a rule matches, with examples."""

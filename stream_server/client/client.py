@@ -250,6 +250,7 @@ class Client(AsyncCaller, Calls):
 
         Args:
             since: Start after this cursor, at this time, or at this age such as ``-15m``. None starts with new events.
+                Raises ValueError beside ``subscription``, whose start the server keeps.
             arguments: What the stream selects, see :class:`Filters`, and the options of :class:`StreamOptions`.
         """
         return self._make_stream("/v1/stream", since, dict(arguments))
@@ -271,7 +272,8 @@ class Client(AsyncCaller, Calls):
     ) -> Poll:
         """Return the events that match by long polling. ``wait`` is 0 to 60 s, ``limit`` 1 to 1,000 events a request.
 
-        Without ``since`` it returns only events after its first request.
+        Without ``since`` it returns only events after its first request. Of a named subscription it returns those
+        behind what was acknowledged, and asking for the next page acknowledges the one before it.
         """
         start = None if since is None else to_since(since)
         return Poll(self._transport, to_parameters(filters), since=start, wait=wait, limit=limit, backoff=backoff)

@@ -34,6 +34,12 @@ class Filters(TypedDict, total=False):
     """Only these kinds of events; ``post,delete`` if absent."""
     partition: str | tuple[int, int]
     """``"k/n"`` or ``(k, n)``: part k of n of the firehose."""
+    subscription: str
+    """The name of a subscription, which the server keeps with its filters and its cursor, instead of all others."""
+    worker: str
+    """The name of a reader of a shared subscription, the same over its connections, such as that of a machine."""
+    summary: int
+    """Seconds: a ``Summary`` with counts for each period of this length, in the place of the events."""
     explain: bool
     """Whether each event says why it matched."""
     more: Mapping[str, str]

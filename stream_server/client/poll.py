@@ -15,6 +15,7 @@ from stream_server.wire.messages import Event, Goodbye
 class _Page(msgspec.Struct):
     events: list[msgspec.Raw]
     cursor: str
+    connection: str = ""
 
     def frames(self) -> list[Frame]:
         return [*(Frame(bytes(event)) for event in self.events), Frame(None, self.cursor)]
@@ -31,15 +32,18 @@ class Poll(Stream):
         self, transport: Transport, parameters: Mapping[str, str], *, since: str | None, wait: float, limit: int,
         backoff: Backoff | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(transport, "/v1/events", parameters, {"backoff": backoff}, since=since)
+        # The next request acknowledges what the answer before it had.
+        super().__init__(transport, "/v1/events", parameters, {"backoff": backoff, "acks": False}, since=since)
+        self._answered_by = ""  # the connection of the last page of a shared subscription
         seconds = wait + 15.0  # an answer may take longer than the server waits
         self._pages = _Pages(transport, {"wait": f"{wait:g}", "limit": str(limit)}, seconds)
 
     async def next_page(self) -> list[Event]:
         """Send one request, and return its events: none if there was none for ``wait`` seconds."""
         await self.close()
-        page = await self._pages.ask(self._parameters | ({} if self._head is None else {"since": self._head}))
+        page = await self._pages.ask(_behind(self._head, self._answered_by, self._parameters))
         self.cursor = self._head = page.cursor
+        self._answered_by = page.connection
         return [parse_event(bytes(event)) for event in page.events]
 
     def _connect(self, request: StreamRequest) -> AbstractAsyncContextManager[Connection]:
@@ -47,8 +51,18 @@ class Poll(Stream):
 
     def _move(self, cursor: str | None, event: Event | None) -> None:
         if event is None and self._received:  # the last event of a page is yielded with the cursor of the page
-            event = self._received.pop()[1]
+            event = self._received.pop().event
         super()._move(cursor, event)
+
+
+def _behind(cursor: str | None, connection: str, parameters: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the parameters of the page behind a cursor. Of a subscription, the page acknowledges the cursor.
+
+    ``connection`` had the cursor, if the subscription is shared.
+    """
+    name = "cursor" if "subscription" in parameters else "since"
+    by = {"connection": connection} if connection else {}
+    return parameters if cursor is None else {**parameters, name: cursor, **by}
 
 
 class _Pages(NamedTuple):
@@ -91,7 +105,7 @@ class _PollConnection:
             says_goodbye = any(frame.data and isinstance(parse_event(frame.data), Goodbye) for frame in frames[-2:])
             if says_goodbye or self._has_old_filters:
                 return
-            self._page = await self._pages.ask({**self._parameters, "since": self._page.cursor})
+            self._page = await self._pages.ask(_behind(self._page.cursor, self._page.connection, self._parameters))
 
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:  # noqa: ARG002 - see Connection
         self._has_old_filters = True

@@ -4,10 +4,11 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import Self, TypedDict, Unpack
+from typing import NamedTuple, Self, TypedDict, Unpack
 
 import aiohttp
 
+from stream_server.client.acks import Acks
 from stream_server.client.bounds import bound_delay
 from stream_server.client.connection import Connection, Frame, Framing, StreamRequest, connect, parse_event
 from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
@@ -33,8 +34,19 @@ class StreamOptions(TypedDict, total=False):
     """Reconnect after this time without bytes; 45 by default. Must exceed the server's heartbeat interval."""
     backoff: Backoff | None
     """Delays between reconnects; by default about 0.5 s, doubling up to 30 s."""
+    acks: bool
+    """Of a named subscription: whether to ask for the next event acknowledges those before it, which is the default.
+    Without it, call :meth:`~stream_server.client.Client.ack`."""
     on_connection_change: Callable[[str], None] | None
     """Called with a sentence for people when the connection is lost or restored."""
+
+
+class _Received(NamedTuple):
+    """A cursor that has arrived, with its event if that is to be yielded, and the connection by which it came."""
+
+    cursor: str | None
+    event: Event | None
+    connection: str
 
 
 class Stream:
@@ -48,6 +60,9 @@ class Stream:
     - :class:`RequestRefused` if the server refuses the parameters or the token, or the first connection for any reason.
     - :class:`StreamEnded` if the server's ``goodbye`` tells the client not to reconnect.
     - :class:`Malformed` if the received bytes are not a stream of this server.
+
+    A stream of a named subscription begins behind what was acknowledged. Asking for the next event acknowledges the one
+    before it, within a second. So a program that dies gets again what it had not finished.
 
     Iterated again after that, or after a cancelled wait, it connects again and continues after its cursor.
 
@@ -81,6 +96,10 @@ class Stream:
         self._url = transport.url + path
         self._parameters = dict(parameters)
         self._yields_control = options.get("control", False)
+        name = self._parameters.get("subscription")
+        if name and since is not None:
+            raise ValueError("the server keeps where a subscription begins: leave out `since`")
+        self._acks = Acks(transport, name) if name and options.get("acks", True) else None
         self._framing: Framing = options.get("framing", "sse")
         self._silence_seconds = options.get("silence_seconds", 45.0)  # three of the server's heartbeats
         self._backoff = options.get("backoff") or Backoff()
@@ -91,7 +110,8 @@ class Stream:
         self._goodbye: Goodbye | None = None
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._head = since  # after the last message that arrived; `cursor` follows as the events are yielded
-        self._received: deque[tuple[str | None, Event | None]] = deque()  # of one chunk, so a few hundred at most
+        self._received: deque[_Received] = deque()  # of one chunk, so a few hundred at most
+        self._came_by = ""  # the connection by which the last yielded event came
         self._wanted: dict[str, str] | None = None  # the parameters of an update that is not in force yet
         self._connection: Connection | None = None
         self._opened: AsyncExitStack | None = None
@@ -110,17 +130,21 @@ class Stream:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection. Iterated again, the stream opens a new one."""
+        """Close the connection, and send the last ack. Iterated again, the stream opens a new one."""
         if not self._is_receiving:  # else another task waits in it, which is to be cancelled
             await self._disconnect()
+        if self._acks is not None:
+            await self._acks.close()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
         while True:
+            if self._acks is not None:
+                self._acks.note(self.cursor, self._came_by)
             while self._received:
-                self.cursor, event = self._received.popleft()
+                self.cursor, event, self._came_by = self._received.popleft()
                 if event is not None:
                     return event
             await self._receive()
@@ -129,7 +153,7 @@ class Stream:
         """Return the events that arrive together, at least one, in order: for programs that store many at once."""
         events = [await anext(self)]
         while self._received:
-            self.cursor, event = self._received.popleft()
+            self.cursor, event, self._came_by = self._received.popleft()
             if event is not None:
                 events.append(event)
         return events
@@ -192,7 +216,8 @@ class Stream:
     async def _open(self) -> None:
         """Open a connection. Raises RequestRefused, Unreachable, or what aiohttp raises."""
         parameters = self._parameters if self._wanted is None else self._wanted
-        query = parameters | ({"since": self._head} if self._head is not None else {})
+        begins_itself = self._head is None or "subscription" in parameters
+        query = parameters if begins_itself else parameters | {"since": self._head or ""}
         request = StreamRequest(self._url, query, self.token, self._silence_seconds)
         self._opened = opened = AsyncExitStack()
         connection = await opened.enter_async_context(self._connect(request))
@@ -270,7 +295,7 @@ class Stream:
 
     def _move(self, cursor: str | None, event: Event | None) -> None:
         self._head = cursor
-        self._received.append((cursor, event))
+        self._received.append(_Received(cursor, event, self.connection or ""))
 
     def _reconnect_delay(self, reason: str) -> float:
         """Return the seconds that the server asked for, else those of the back-off, and tell the callback.

@@ -11,9 +11,15 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``stats``            shows the state of a running server as a live table
 ``load``             puts a synthetic load on a server, and measures
 ``completion``       prints a script by which the shell completes commands
+``subscriptions``    lists, puts, deletes and acknowledges a user's named subscriptions
 ``tail``             shows a stream in the terminal
-``export``           writes past events into a file
+``export``           writes past events into a file, or all events into a rolling lake
+``export_pages``     reads past events page by page
 ``export_files``     the files of an export: JSON lines and Parquet
+``lake``             distributes pages over the files of a lake
+``lake_files``       the folder of a lake: its files in their order, and what each says about itself
+``lake_erasure``     takes deleted posts out of the files of a lake
+``count``            counts past posts by rule
 ``rules``            explains why a rule matches a status, without a server
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder

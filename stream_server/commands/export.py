@@ -1,156 +1,57 @@
-"""The command ``export``: write past events into a file for notebooks and other programs.
-
-The events are read page by page, by long polling.
-"""
+"""The command ``export``: write past events into a file, or all events into a rolling lake, for other programs."""
 
 import asyncio
-import re
-import time
-from collections.abc import AsyncIterator, Mapping
+import gc
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
-import msgspec
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from stream_server.client import Backoff, Client, RequestRefused, StreamEnded, Unreachable
-from stream_server.client.connection import fits_in_url
+from stream_server.client import Client
 from stream_server.commands import server_access
 from stream_server.commands.exit_codes import USAGE, CommandFailure
-from stream_server.commands.export_files import ExportFile, open_export
-from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
+from stream_server.commands.export_files import ExportFile, need_arrow, open_export
+from stream_server.commands.export_pages import ExportSummary, parse_until, read_pages
+from stream_server.commands.lake import LakeWriter, follow_pages
+from stream_server.commands.lake_erasure import Erased, Eraser
+from stream_server.commands.lake_files import Lake, open_lake
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish, print_json
 from stream_server.commands.tail import STREAM_SCOPES, filter_options, filter_parameters
+from stream_server.commands.token import parse_duration
 
-PAGE_EVENTS = 1000
+MAX_EVERY_SECONDS = 3600
+"""The longest time of a file of a lake: the folders are those of hours."""
 
-PAGE_WAIT_SECONDS = 20
-
-_AGE = re.compile(r"-(\d{1,9})([smhd])")
-
-
-class Page(NamedTuple):
-    """Events that came together, the gaps before or between them, and where to go on behind them.
-
-    ``cursor`` is the cursor of the last event. If there is none up to the end, it is where the reading began, as a
-    cursor or a time.
-    """
-
-    events: list[dict[str, Any]]
-    gaps: list[dict[str, Any]]
-    cursor: str
+FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
-def parse_until(text: str, now: datetime) -> datetime:
-    """Return the time that ``text`` means: ``now``, an age such as ``-15m``, or an ISO 8601 time, by default in UTC.
+class Duration(click.ParamType[int]):
+    """A duration such as ``90`` (seconds), ``15m``, ``1h`` or ``1d``; the value is in seconds."""
 
-    Raises ValueError for another text.
-    """
-    if text == "now":
-        return now
-    age = _AGE.fullmatch(text)
-    if age:
-        seconds = int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[age[2]]
-        return datetime.fromtimestamp(now.timestamp() - seconds, UTC)
-    parsed = datetime.fromisoformat(text)
-    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    name = "duration"
 
+    def __init__(self, most: int | None = None) -> None:
+        """``most`` is the longest duration, in seconds."""
+        self._most = most
 
-async def read_pages(client: Client, parameters: Mapping[str, str], since: str, until: datetime) -> AsyncIterator[Page]:
-    """Yield the events after ``since`` up to the time ``until``, page by page.
-
-    If ``until`` is in the future, wait for it. After the first page a lost connection, and a server that is away or
-    busy, only delay the next one: nothing is missed or repeated. Raises what a request of the client raises, and
-    :class:`StreamEnded` if a goodbye of the server forbids another request.
-    """
-    cursor, is_first, backoff, failures = since, True, Backoff(), 0
-    begin = until.isoformat(timespec="milliseconds") if _AGE.fullmatch(since) else since  # an age soon is another time
-    while True:
-        seconds_left = until.timestamp() - time.time()
-        wait = min(PAGE_WAIT_SECONDS, max(0, seconds_left))
-        query = {**parameters, "since": cursor, "limit": str(PAGE_EVENTS), "wait": f"{wait:.3f}"}
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the seconds. Fails for another text, and for a duration that is too long."""
+        if isinstance(value, int):
+            return value
         try:
-            answer = await _ask(client, query, wait + 30)
-        except (RequestRefused, Unreachable) as error:
-            if is_first or not error.is_temporary:
-                raise
-            await asyncio.sleep(backoff.delay(failures, error.retry_after))
-            failures += 1
-            continue
-        page = _cut(answer, until, begin if is_first else cursor)
-        yield page
-        is_first, failures, cursor = False, 0, answer["cursor"]
-        if page.cursor != cursor or (seconds_left <= 0 and not answer["more"]):
-            return
-        for goodbye in (event for event in answer["events"] if event["kind"] == "goodbye"):
-            if goodbye.get("retry_after") is None:
-                raise StreamEnded(str(goodbye.get("code", "")), str(goodbye.get("reason", "")))
-            await asyncio.sleep(goodbye["retry_after"])
+            seconds = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if self._most is not None and seconds > self._most:
+            self.fail(f"{value!r} is longer than {self._most} seconds", param, ctx)
+        return seconds
 
 
-async def _ask(client: Client, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
-    """Return one page. Long filters go in a body, because servers and proxies limit URLs."""
-    if fits_in_url(query):
-        answer: dict[str, Any] = await client.request("GET", "/v1/events", query=query, seconds=seconds)
-    else:
-        answer = await client.request("POST", "/v1/events", body=query, seconds=seconds, is_read=True)
-    return answer
-
-
-def _cut(answer: dict[str, Any], until: datetime, begin: str) -> Page:
-    """Return the events of an answer up to the time ``until``, as a page. The answer begins after the cursor ``begin``.
-
-    Later events are left out, so the page's cursor is before them.
-    """
-    gaps = [event for event in answer["events"] if event["kind"] == "gap"]
-    events = [event for event in answer["events"] if event["kind"] not in {"gap", "goodbye", "warning"}]
-    in_time = [event for event in events if datetime.fromisoformat(event["at"]) <= until]
-    if len(in_time) == len(events):
-        return Page(in_time, gaps, answer["cursor"])
-    return Page(in_time, gaps, in_time[-1]["cursor"] if in_time else begin)
-
-
-class Gap(msgspec.Struct):
-    """Events that the server could not deliver: why, and how many log entries if that is known."""
-
-    reason: str
-    count: int | None
-
-
-class ExportSummary(msgspec.Struct):
-    """The result of an export. ``cursor`` continues the export: give it to ``--since`` of the next one.
-
-    It is where the last event of the file stands, and not where the events stand that came with it and are too late.
-    """
-
-    file: str
-    events: int = 0
-    bytes: int = 0
-    first: str | None = None
-    last: str | None = None
-    cursor: str | None = None
-    gaps: list[Gap] = []
-
-    def add(self, page: Page) -> None:
-        """Count a page."""
-        self.events += len(page.events)
-        self.cursor = page.cursor
-        self.gaps.extend(Gap(gap["reason"], gap.get("count")) for gap in page.gaps)
-        if page.events:
-            self.first = self.first or page.events[0]["at"]
-            self.last = page.events[-1]["at"]
-
-    def sentences(self) -> list[str]:
-        """Return the summary in words: the number and time of the events, and what is missing."""
-        span = f" from {self.first} to {self.last}" if self.events else ""
-        gaps = [
-            f"not in the file: {'an unknown number of' if gap.count is None else f'{gap.count:,}'} entries of the log"
-            f" ({gap.reason})"
-            for gap in self.gaps
-        ]
-        return [f"{self.file}: {self.events:,} events{span}, {self.bytes:,} bytes", *gaps]
-
+LAKE_KINDS = "post,edit,delete"
+"""The kinds that a lake has by default. Without edits, its files would keep the texts that authors replace."""
 
 @click.command(
     epilog="""
@@ -159,24 +60,32 @@ Examples:
   stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server export --token-file t --since 2026-11-01 --until 2026-12-01 --track tea --to tea.ndjson.zst
   stream-server export --token-file t --since -1h --kinds post,delete,like --to hour.ndjson.gz --json
+  stream-server export --user ada --every 1h --erase-after 1d --to lake
 
 \b
 The name of the file decides its form: .ndjson, .jsonl or .csv, also with .gz or .zst behind it, or .parquet. The forms
 .zst and .parquet need the extra `export`. The file gets its name when it is complete.
+
+\b
+With --every, --to is the folder of a lake, which gets a Parquet file for each hour (or less) until --until, Ctrl-C or
+SIGTERM. These complete the present file. The next start goes on behind it. Without --kinds, a lake has edits, too.
 """
 )
-@click.option("--since", required=True, help="Where to start: a cursor, an ISO time, or -24h.")
-@click.option("--until", default="now", show_default=True, help="Where to end: now, an ISO time, or -15m.")
-@click.option("--to", "target", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file.")
+@click.option("--since", help="Where to start: a cursor, an ISO time, or -24h. A lake starts by default with the log.")
+@click.option("--until", help="Where to end: now, an ISO time, or -15m. Default: now; for a lake, never.")
+@click.option("--to", "target", required=True, type=click.Path(path_type=Path), help="The file, or the folder.")
+@click.option("--every", type=Duration(MAX_EVERY_SECONDS), help="Write a lake, with a file for each 1h or 10m.")
+@click.option("--erase-after", type=Duration(), help="Take deleted and replaced texts out of a lake in this time: 1d.")
 @filter_options
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose); the default without a filter.")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @JSON_OPTION
 @server_access.credential_options
 def export(
-    *, since: str, until: str, target: Path, firehose: bool, more: tuple[str, ...], as_json: bool, **given: Any
-) -> None:
-    """Write past events into a file, for notebooks and other programs.
+    *, since: str | None, until: str | None, target: Path, every: int | None, erase_after: int | None, firehose: bool,
+    more: tuple[str, ...], as_json: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Write past events into a file, for notebooks and other programs. With --every, write all events into a lake.
 
     After a lost connection the command continues at the same position, so that each event is in the file once. If the
     log no longer has a part of the time, the summary says so.
@@ -185,16 +94,60 @@ def export(
     selecting = ("track", "follow", "locations", "rule", "rules", "sample")  # the other filters only narrow
     if firehose or not (more or any(name in parameters for name in selecting)):
         parameters["firehose"] = "true"
+    if every is not None:
+        parameters.setdefault("kinds", LAKE_KINDS)
+    if every is None and erase_after is not None:
+        raise CommandFailure("--erase-after is for a lake: give --every, too", USAGE)
+    if every is None and since is None:
+        raise CommandFailure("--since: say where to start, for example -24h", USAGE)
     try:
-        end = parse_until(until, datetime.now(UTC))
+        end = parse_until(until, datetime.now(UTC)) if until else datetime.now(UTC) if every is None else FOREVER
     except (ValueError, OverflowError):
         raise CommandFailure(f"--until {until}: give `now`, a time such as 2026-12-31T18:00Z, or -15m", USAGE) from None
     client = server_access.open_client(given, STREAM_SCOPES)
+    if every is not None:
+        need_arrow()
+        with open_lake(target, parameters) as lake:
+            asyncio.run(_write_lake(client, lake, since, end, every, erase_after, as_json=as_json))
+        return
+    assert since is not None
     summary = ExportSummary(str(target))
     with open_export(target) as file:
         asyncio.run(_export(client, parameters, since, end, file, summary))
     summary.bytes = target.stat().st_size
     finish(summary, *summary.sentences(), as_json=as_json)
+
+
+async def _write_lake(
+    client: Client, lake: Lake, since: str | None, until: datetime, every: int, erase_after: int | None, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Write a lake up to the time ``until``, SIGTERM or SIGINT, and print a line for each complete file."""
+    console = OutputConsole()
+    gc.freeze()  # the libraries stay: collections that visit them again and again cost a third of the time of an event
+
+    def tell(result: ExportSummary | Erased) -> None:
+        if as_json:
+            print_json(result)
+        else:
+            console.print("\n".join(result.sentences()))
+
+    errors = OutputConsole(stderr=True)
+    if errors.is_terminal:
+        errors.print(f"writing {lake.folder}; Ctrl-C completes the present file and ends", style="dim")
+    writer = LakeWriter(lake, since, every, tell)
+    eraser = None if erase_after is None else Eraser(lake, erase_after, tell)
+    async with client:
+        pages = read_pages(client, lake.notes.parameters, writer.cursor, until)
+        work = asyncio.ensure_future(follow_pages(pages, writer, eraser))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        await asyncio.wait({work})
+    try:
+        if not work.cancelled():
+            work.result()
+    except OSError as error:
+        raise CommandFailure(f"--to {lake.folder}: {error.strerror or error}") from None
 
 
 async def _export(
@@ -205,7 +158,7 @@ async def _export(
         async with client:
             async for page in read_pages(client, parameters, since, until):
                 file.write(page.events)
-                summary.add(page)
+                summary.add(page.messages, page.cursor)
                 progress.show(summary)
 
 

@@ -5,13 +5,14 @@ import gzip
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import member
+from stream_server.config.data_folder import sync_folder
 from stream_server.events.one_line import encode_json
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class EventRow(NamedTuple):
 
 def row_of(event: dict[str, Any]) -> EventRow:
     """Return the row of an event."""
-    text = member(event, "comment") or member(event, "status")
+    text = member(event, "comment") or member(event, "status") or member(event, "left")
     person = member(event, "source") or member(event, "user")
     author = person if person and event["kind"] != "post" else {"id": text.get("uid"), "login": text.get("login")}
     location, entities = member(text, "location"), member(text, "entities")
@@ -68,7 +69,7 @@ def row_of(event: dict[str, Any]) -> EventRow:
 
 MAX_GROUP_ROWS = 20_000
 MAX_GROUP_BYTES = 16 * 2**20
-"""Rows, and bytes of their JSON, that wait in memory until they become a row group of a Parquet file."""
+"""Rows, and their bytes, that wait in memory until they become a row group of a Parquet file."""
 
 
 class ExportFile(ABC):
@@ -120,25 +121,43 @@ class CsvFile(ExportFile):
         self._text.close()
 
 
-class ParquetFile(ExportFile):
-    """A Parquet file with the columns of :class:`EventRow`, compressed with zstd."""
+def _none(_: dict[str, Any]) -> tuple[list[str], ...]:
+    return ()
 
-    def __init__(self, path: Path) -> None:
+
+class ParquetFile(ExportFile):
+    """A Parquet file with the columns of :class:`EventRow`, compressed with zstd.
+
+    ``more`` are names of further columns, each a list of texts, and ``more_of`` returns those lists for an event.
+    """
+
+    def __init__(
+        self, path: Path, more: tuple[str, ...] = (), more_of: Callable[[dict[str, Any]], tuple[list[str], ...]] = _none
+    ) -> None:
         import pyarrow.parquet as pq  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra, slow to load
 
-        self._schema = _schema()
+        self._schema, self._more_of = parquet_schema(more), more_of
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
-        self._rows: list[EventRow] = []
-        self._bytes = 0
+        self._batches: list[Any] = []
 
     def write(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add one row for each event. Rows wait in memory until they are a row group."""
-        for event in events:
-            row = row_of(event)
-            self._rows.append(row)
-            self._bytes += len(row.json)
-            if len(self._rows) >= MAX_GROUP_ROWS or self._bytes >= MAX_GROUP_BYTES:
-                self._write_group()
+        """Add one row for each event. Rows wait in memory until they are a row group, as columns.
+
+        As objects of Python they would wait at the cost of the garbage collector, which visits them again and again.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - see above
+
+        if events:
+            columns = zip(*(row_of(event) + self._more_of(event) for event in events), strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+            self._batches.append(pa.record_batch(arrays, schema=self._schema))
+        rows, size = (sum(getattr(batch, name) for batch in self._batches) for name in ("num_rows", "nbytes"))
+        if rows >= MAX_GROUP_ROWS or size >= MAX_GROUP_BYTES:
+            self._write_group()
+
+    def note(self, texts: Mapping[str, str]) -> None:
+        """Keep named texts in the metadata of the file, before it is closed."""
+        self._writer.add_key_value_metadata(dict(texts))
 
     def close(self) -> None:
         """Write the last rows and the end of the file."""
@@ -148,20 +167,20 @@ class ParquetFile(ExportFile):
     def _write_group(self) -> None:
         import pyarrow as pa  # noqa: PLC0415 - see above
 
-        if self._rows:
-            columns = dict(zip(EventRow._fields, map(list, zip(*self._rows, strict=True)), strict=True))
-            self._writer.write_table(pa.table(columns, schema=self._schema))
-        self._rows, self._bytes = [], 0
+        if self._batches:
+            self._writer.write_table(pa.Table.from_batches(self._batches).combine_chunks())
+        self._batches = []
 
 
-def _schema() -> "pa.Schema":
+def parquet_schema(more: tuple[str, ...] = ()) -> "pa.Schema":
+    """Return the columns of a Parquet file: those of an event, and ``more`` lists of texts."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
     types = {
         "at": pa.timestamp("ms", tz="UTC"), "kind": pa.dictionary(pa.int8(), pa.string()), "lon": pa.float64(),
-        "lat": pa.float64(), "tags": pa.list_(pa.string()), "mentions": pa.list_(pa.string()),
+        "lat": pa.float64(), **dict.fromkeys(("tags", "mentions", *more), pa.list_(pa.string())),
     }  # fmt: skip
-    return pa.schema([(name, types.get(name, pa.string())) for name in EventRow._fields])
+    return pa.schema([(name, types.get(name, pa.string())) for name in (*EventRow._fields, *more)])
 
 
 def _open_stream(path: Path, coding: str) -> IO[bytes]:
@@ -191,6 +210,15 @@ def _opener(name: str) -> Callable[[Path], ExportFile] | None:
     return ParquetFile if not coding and Path(stem).suffix == PARQUET else None
 
 
+def need_arrow() -> None:
+    """Raise :class:`CommandFailure` if the extra `export` is not installed."""
+    try:
+        import pyarrow  # noqa: F401, ICN001, PLC0415 - is it there?
+    except ImportError:
+        message = 'Parquet and zstd need the extra `export`: pip install "social-stream-server[server,export]"'
+        raise CommandFailure(message, USAGE) from None
+
+
 @contextmanager
 def open_export(path: Path) -> Iterator[ExportFile]:
     """Yield the file for an export to ``path``. It gets this name after the block, complete and on the disk.
@@ -203,38 +231,58 @@ def open_export(path: Path) -> Iterator[ExportFile]:
         allowed = f"one of {ENDINGS}, and .gz or .zst behind it for all but the last"
         raise CommandFailure(f"--to {path}: the name must end with {allowed}", USAGE)
     if path.suffix in {".zst", PARQUET}:
-        try:
-            import pyarrow  # noqa: F401, ICN001, PLC0415 - is it there?
-        except ImportError:
-            message = 'Parquet and zstd need the extra `export`: pip install "social-stream-server[server,export]"'
-            raise CommandFailure(message, USAGE) from None
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        need_arrow()
+    unfinished = UnfinishedFile(path)
     try:
-        partial.unlink(missing_ok=True)
-        partial.touch(exist_ok=False)  # in a folder of many users, somebody may have put a link to another file there
-        file = opener(partial)
-    except OSError as error:
-        raise CommandFailure(f"--to {path}: {error.strerror or error}") from None
-    try:
-        with _closed_at_end(file):
+        unfinished.begin()
+        with _closed_at_end(opener(unfinished.partial)) as file:
             yield file
-        with partial.open("rb") as written:
-            os.fsync(written.fileno())
-        partial.replace(path)
+        unfinished.finish()
     except OSError as error:
         raise CommandFailure(f"--to {path}: {error.strerror or error}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.abandon()
+
+
+class UnfinishedFile:
+    """A file on its way to the name ``path``. Under this name, each reader finds the whole file or the one before it.
+
+    Until it is finished it is ``partial``: hidden, in the same folder, and with the process in its name.
+    """
+
+    PATTERN = ".*.partial"
+    """The names of unfinished files have this form."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+
+    def begin(self) -> None:
+        """Create the file, which is empty. Raises OSError."""
+        self.partial.unlink(missing_ok=True)
+        self.partial.touch(exist_ok=False)  # in a folder of many users, somebody may have put a link there
+
+    def finish(self) -> None:
+        """Give the file, which is closed, its name. Both are on the disk afterwards. Raises OSError."""
+        with self.partial.open("rb") as written:
+            os.fsync(written.fileno())
+        self.partial.replace(self.path)
+        sync_folder(self.path.parent)
+
+    def abandon(self) -> None:
+        """Remove what is there, unless the file is finished. What cannot be removed stays hidden."""
+        with suppress(OSError):
+            self.partial.unlink(missing_ok=True)
 
 
 @contextmanager
-def _closed_at_end(file: ExportFile) -> Iterator[None]:
-    """A context: close the file after the block.
+def _closed_at_end(file: ExportFile) -> Iterator[ExportFile]:
+    """Yield the file, and close it after the block.
 
     If the block and the closing raise, the block's exception is raised.
     """
     try:
-        yield
+        yield file
     except BaseException:
         with suppress(Exception):
             file.close()

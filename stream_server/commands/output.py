@@ -97,12 +97,18 @@ def render_message(data: dict[str, Any], spans: Iterable[Span] = ()) -> Text:
     match data.get("kind"):
         case "post":
             shown = _render_post(data, spans)
+        case "edit" if "left" in data:
+            shown = Text(f"status {_text(member(data, 'left'), 'id')} was edited and has left", style="red")
+        case "edit":
+            shown = Text.assemble(("edited ", "yellow"), _render_post(data, spans))
         case "delete":
             shown = Text(f"status {_text(member(data, 'status'), 'id')} was deleted", style="red")
         case "follow":
             shown = _render_relation(data, "follows")
         case "unfollow":
             shown = _render_relation(data, "no longer follows")
+        case "count":
+            shown = _render_counts(data)
         case "gap":
             count = data.get("count")
             lost = f"{count} events" if isinstance(count, int) else "events"
@@ -129,6 +135,16 @@ def _render_post(data: dict[str, Any], spans: Iterable[Span]) -> Text:
         places = [len(escape_controls(message[: max(0, place)])) for place in span]
         text.stylize(MATCH_STYLE, places[0], places[1])
     return line.append_text(text).append(_status_place(status), style="yellow")
+
+
+def _render_counts(data: dict[str, Any]) -> Text:
+    """Return the counts of a period: when it was, the number of events, and that of each rule."""
+    began, counts = _text(data, "began")[11:19], data.get("counts")
+    line = Text.assemble((f"from {began}: ", "dim"), (f"{data.get('count')}", "bold"))
+    for each in counts if isinstance(counts, list) else ():
+        if isinstance(each, dict):
+            line.append(f"  {_text(each, 'tag') or _text(each, 'id')} {each.get('count')}", style="cyan")
+    return line
 
 
 def _status_place(status: dict[str, Any]) -> str:

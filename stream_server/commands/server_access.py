@@ -27,10 +27,11 @@ from stream_server.config import config
 from stream_server.config.data_folder import SECRET_FILE
 from stream_server.config.plain_text import clean
 from stream_server.config.settings import SETTINGS, Config
-from stream_server.errors import ApiError, Unavailable
+from stream_server.errors import ApiError, Unauthorized, Unavailable
 from stream_server.runtime import run_file
 from stream_server.runtime.run_file import RunFile
 from stream_server.security import signing_keys
+from stream_server.security.claims import READER_SCOPES, Reader
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
@@ -49,7 +50,7 @@ THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1", "0.0.0.0", "::"})  # 
 
 
 class SeveralServers(CommandFailure):
-    """Raised if more than one server runs here and none is named. The message lists them, with the option to give."""
+    """Raised if servers of several sites run here and none is named. The message lists them, with the way to name."""
 
     def __init__(self, servers: Mapping[str, RunFile]) -> None:
         listed = "".join(f"\n  {running.url:<28} --data-dir {folder}" for folder, running in servers.items())
@@ -60,8 +61,9 @@ def find_server(settings: Config, url: str | None = None) -> Config:
     """Return ``settings`` with the data folder of the server that runs here, unless they have a data folder.
 
     Only servers of this user count. If the settings or ``url`` give a Redis or an address, only those with the same
-    count. If there is none, return ``settings``. Print the address of the server on a terminal's standard error,
-    because nobody named it. Raises :class:`SeveralServers`.
+    count. If there is none, return ``settings``. Servers with the same Redis are one site, so any of them will do.
+    Print the address of the server on a terminal's standard error, because nobody named it. Raises
+    :class:`SeveralServers`.
     """
     if settings.data_dir:
         return settings
@@ -72,11 +74,12 @@ def find_server(settings: Config, url: str | None = None) -> Config:
         folder: running for folder, running in run_file.find_running().items()
         if settings.redis in {"", running.redis} and (not address or _is_at(running.url, address))
     }  # fmt: skip
-    if not servers or (settings.redis and len(servers) > 1):  # the Redis is enough for most commands
+    if not servers:
         return settings
-    if len(servers) > 1:
+    redis_urls = {running.redis for running in servers.values()}
+    if len(servers) > 1 and (len(redis_urls) > 1 or "" in redis_urls):  # an empty URL is one that is not shown
         raise SeveralServers(servers)
-    ((folder, running),) = servers.items()
+    folder, running = min(servers.items(), key=lambda server: server[1].url)
     if sys.stderr.isatty():
         click.echo(f"server: {running.url} (process {running.pid})", err=True)
     return replace(settings, data_dir=folder)
@@ -137,6 +140,24 @@ class ServerAccess:
     def sign_token(self, user_id: str, scopes: frozenset[str], ttl_seconds: int) -> str:
         """Return a new token for the user with the id ``user_id``, valid for ``ttl_seconds`` from now."""
         return self._authority.issue(user_id, scopes, ttl_seconds, time.time())[0]
+
+    def sign_reader_token(self, reader: Reader, ttl_seconds: int) -> str:
+        """Return a new reader token, valid for ``ttl_seconds`` from now."""
+        return self._authority.issue("", READER_SCOPES, ttl_seconds, time.time(), reader=reader)[0]
+
+    async def revoke_token(self, token: str) -> None:
+        """Revoke a token without a session: it opens no more streams, and its streams end. A second call does nothing.
+
+        Raises :class:`CommandFailure` if the token is not valid, and so has no need of this, or belongs to a session.
+        """
+        try:
+            claims = self._authority.verify(token, time.time())
+        except Unauthorized as error:
+            raise CommandFailure(error.message) from error
+        if claims.session:
+            raise CommandFailure("this token belongs to a log-in session, which its user can end", USAGE)
+        key = IdempotencyKey.generate()
+        await self._store.sessions.revoke(claims.sub, claims.jti, int(claims.exp * 1000), key)
 
     async def make_sign_in_link(self, user_id: str, scopes: frozenset[str], address: str) -> str:
         """Return a link that signs the user in to the console of the server at ``address``, once, within 15 minutes.

@@ -128,9 +128,12 @@ def _rate(increase: float, seconds: float) -> str:
 def _lists(now: HostState) -> list[tuple[str, tuple[str, ...], Rows]]:
     """Return the lists below the workers: title, columns, and the first rows."""
     slow: Rows = [
-        (c.connection, str(c.worker), c.uid, f"{c.path}?{c.parameters}", f"{c.behind:,}", f"{c.percent} %")
+        (
+            c.connection, str(c.worker), c.uid or f"reader {c.reader}", f"{c.path}?{c.parameters}", f"{c.behind:,}",
+            f"{c.percent} %",
+        )
         for c in now.slow_clients[:SHOWN_ROWS]
-    ]
+    ]  # fmt: skip
     limits: Rows = [(limit.limit, f"{limit.count:,}", limit.last[11:19]) for limit in now.limits[:SHOWN_ROWS]]
     errors: Rows = [
         (e.at[11:19], str(e.worker), e.logger, f"{e.message} ({e.count:,})") for e in now.errors[:SHOWN_ROWS]

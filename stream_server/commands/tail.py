@@ -59,6 +59,9 @@ Examples:
   stream-server tail --token-file t --rule "tea -is:reply" --rule "drinks:coffee OR #matcha"
   stream-server tail --token-file t --locations -122.75,36.8,-121.75,37.8
   stream-server tail --data-dir ./data --user ada --follow @me --since -15m
+  stream-server tail --user ada --subscription work
+  stream-server tail --user ada --subscription work --worker one
+  stream-server tail --user ada --rule 'hot:tea' --rule 'cold:ice' --summary 60
   stream-server tail --data-dir ./data --user ada --firehose --json | jq .status.message
 """
 )
@@ -66,6 +69,9 @@ Examples:
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
+@click.option("--subscription", help="Read a named subscription, and acknowledge what was shown.")
+@click.option("--worker", help="The name of this reader of a shared subscription, the same in each run.")
+@click.option("--summary", type=click.IntRange(1, 3600), metavar="SECONDS", help="Show counts of each period instead.")
 @click.option("--explain", is_flag=True, help="Also say why each event matched; on a terminal its words are marked.")
 @JSON_OPTION
 @click.option("--framing", type=click.Choice(["sse", "ndjson", "websocket"]), default="sse", show_default=True)
@@ -75,6 +81,9 @@ def tail(
     firehose: bool,
     more: tuple[str, ...],
     since: str | None,
+    subscription: str | None,
+    worker: str | None,
+    summary: int | None,
     explain: bool,
     as_json: bool,
     framing: Framing,
@@ -82,14 +91,25 @@ def tail(
 ) -> None:
     """Show a stream in the terminal.
 
-    After a lost connection the command connects again and continues at the same position. On a terminal the words that
+    After a lost connection the command connects again and continues at the same position. With --subscription, so does
+    the next run of the command: the server keeps the filters and the position. On a terminal the words that
     matched are marked, and the last line shows the rate and the median age of the events of the last ten seconds.
     """
     parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
     client = server_access.open_client(given, STREAM_SCOPES)
     view = TailOutput(as_json=as_json)
+    if subscription is not None:
+        if since is not None:
+            raise CommandFailure("--since: the server keeps where a subscription begins", USAGE)
+        parameters["subscription"] = subscription
+    if worker is not None:
+        if subscription is None:
+            raise CommandFailure("--worker: it reads a share of a --subscription", USAGE)
+        parameters["worker"] = worker
+    if summary is not None:
+        parameters["summary"] = str(summary)
     # These three filters say where a text matched.
-    if explain or (view.marks_matches and parameters.keys() & {"track", "rule", "rules"}):
+    elif explain or (view.marks_matches and parameters.keys() & {"track", "rule", "rules"}):
         parameters["explain"] = "true"
     stream = client.stream(
         more=parameters, since=since, framing=framing, control=True, on_connection_change=view.show_connection

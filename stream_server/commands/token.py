@@ -5,12 +5,17 @@ import re
 from typing import Any
 
 import click
+import msgspec
+from click.core import ParameterSource
 
+from filters.error import ParameterError
+from filters.within import Within
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
+from stream_server.security.claims import Reader
 from stream_server.security.external_identity import SCOPES
 from stream_server.store.idempotency import IdempotencyKey
 
@@ -41,9 +46,18 @@ CREATE_OPTION = click.option("--create", is_flag=True, help="Create the account,
 Examples:
   stream-server token --data-dir ./data --user ada --create
   TOKEN=$(stream-server token --data-dir ./data --user ada --scope "stream firehose" --ttl 30d)
+  stream-server token --data-dir ./data --reader --within 'meta.site:blog' --ttl 1d
+  stream-server token --data-dir ./data --revoke "$TOKEN"
+
+\b
+A reader token has no user. It opens streams of public events only, so a page for visitors without log-in may show it.
 """
 )
-@click.option("--user", "login", required=True, metavar="LOGIN", help="User of the token.")
+@click.option("--user", "login", metavar="LOGIN", help="User of the token.")
+@click.option("--reader", is_flag=True, help="Instead of --user: a token for visitors, for public streams only.")
+@click.option("--within", metavar="RULE", help="With --reader: a rule that each event must match.")
+@click.option("--max-streams", type=click.IntRange(1), help="With --reader: most open streams in a process.")
+@click.option("--revoke", metavar="TOKEN", help="Instead of --user: end this token and its streams.")
 @SCOPE_OPTION
 @click.option(
     "--ttl", metavar="DURATION", default="1h", show_default=True, help="Lifetime: 90 (seconds), 15m, 1h, 30d."
@@ -51,17 +65,54 @@ Examples:
 @CREATE_OPTION
 @JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
-def token(*, login: str, scope: str, ttl: str, create: bool, as_json: bool, **flags: Any) -> None:
+def token(
+    *, login: str | None, reader: bool, within: str | None, max_streams: int | None, revoke: str | None, scope: str,
+    ttl: str, create: bool, as_json: bool, **flags: Any,
+) -> None:  # fmt: skip
     """Print a token, signed with the running server's key."""
+    if [login is not None, reader, revoke is not None].count(True) != 1:
+        raise CommandFailure("give one of --user, --reader and --revoke", USAGE)
+    if not reader and (within is not None or max_streams is not None):
+        raise CommandFailure("--within and --max-streams are for --reader", USAGE)
+    source = click.get_current_context().get_parameter_source
+    if login is None and {source("scope"), source("create")} != {ParameterSource.DEFAULT}:
+        raise CommandFailure("--scope and --create are for --user", USAGE)
+    if revoke is not None:
+        asyncio.run(_revoke(server_access.find_server(config.load(flags)), revoke))
+        finish({"revoked": True}, "the token is revoked", as_json=as_json)
+        return
     try:
         seconds = parse_duration(ttl)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--ttl'") from None
+    if login is None:
+        limits = Reader(_check_rule(within), max_streams or 0)
+        signed = asyncio.run(_sign_reader_token(server_access.find_server(config.load(flags)), limits, seconds))
+        finish({"token": signed, **msgspec.to_builtins(limits), "expires_in": seconds}, signed, as_json=as_json)
+        return
     scopes = parse_scopes(scope)
     settings = server_access.find_server(config.load(flags))
     signed = asyncio.run(_sign_token(settings, login, scopes, seconds, create=create))
     result = {"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds}
     finish(result, signed, as_json=as_json)
+
+
+def _check_rule(text: str | None) -> str:
+    """Return the rule of ``--within``, "" for none. End the command if it is invalid."""
+    try:
+        return "" if text is None else str(Within.parse(text).canonical_form)
+    except ParameterError as error:
+        raise CommandFailure(f"--within: {error.message}", USAGE) from None
+
+
+async def _sign_reader_token(settings: Config, reader: Reader, ttl: int) -> str:
+    async with server_access.open_server_access(settings) as access:
+        return access.sign_reader_token(reader, ttl)
+
+
+async def _revoke(settings: Config, token: str) -> None:
+    async with server_access.open_server_access(settings) as access:
+        await access.revoke_token(token)
 
 
 async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:

@@ -66,7 +66,7 @@ async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]
         limits = RetentionLimits(settings.log_max_seconds, settings.log_max_bytes)
         work = (
             _show_progress(job_workers, console), job_workers.run(settings.job_workers or 1),
-            LogTrimmer(store.retention, limits).run(),
+            LogTrimmer(store.retention, limits, store.subscriptions).run(),
             IdleHomesLoop(store.idle_homes, settings.home_idle_days).run(),
             make_expiry_loop(store.expiry, settings.status_max_days, settings.status_archive_dir).run(),
         )  # fmt: skip

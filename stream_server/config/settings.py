@@ -28,8 +28,8 @@ class InvalidSetting(ValueError):
 LIMIT_DEFAULTS = {
     "reads": 3000, "writes": 1200, "write_bytes": 8 * 2**20, "log_bytes": 32 * 2**20, "statuses": 300, "follows": 2000,
     "reports": 200, "talks": 200, "connects": 300, "dialect_connects": 50, "polls": 1200, "tickets": 120,
-    "rule_trials": 60, "log_ins": 10, "log_ins_of_account": 100, "log_ins_of_address": 200, "sign_ups": 60,
-    "lookups": 60, "files": 6000, "anonymous": 1200,
+    "rule_trials": 60, "webhook_tests": 20, "log_ins": 10, "log_ins_of_account": 100, "log_ins_of_address": 200,
+    "sign_ups": 60, "lookups": 60, "files": 6000, "anonymous": 1200,
 }  # fmt: skip
 """The rate limits and their default numbers. ``web/limits/rate_limits.py`` says what each counts, and for how long."""
 
@@ -168,6 +168,9 @@ class Config:
     )
     password_memory_kib: int = row(19 * 1024, "KiB", "Memory of one argon2id hash, whose two passes are constant.", 8)
     message_max_chars: int = row(280, "code points", "Longest message of a status.", 1)
+    edit_seconds: float = row(
+        3600.0, "s", "Time after a post in which its author may edit it; 0 lets nobody edit. An ingest may always.", 0
+    )
     detect_language: str = row("on", "name", "Detect the language of posts that give none.", choices=("on", "off"))
     compress_streams: str = row("on", "name", "Compress streams for clients that accept gzip.", choices=("on", "off"))
     heartbeat_seconds: float = row(15.0, "s", "Interval of the heartbeats on every stream.", 0.05)
@@ -178,6 +181,19 @@ class Config:
     log_max_bytes: int = row(
         2**30, "bytes", "Approximate Redis memory of the log, at most half of all; 0 takes the half.", 0
     )
+    subscription_idle_days: float = row(
+        30.0,
+        "days",
+        "Days after which a named subscription is forgotten that nobody put, opened or acked; 0 keeps all.",
+        0,
+    )
+    webhooks_per_user: int = row(
+        10, "webhooks", "Subscriptions of one user whose events the server sends to a URL; 0 sends none.", 0, 100
+    )
+    webhook_networks: str = row(
+        "", "addresses", "Inner addresses or networks that webhooks may reach, also by http; others must be public."
+    )
+    webhook_timeout_seconds: float = row(10.0, "s", "Time in which the endpoint of a webhook must answer.", 1, 60)
     status_max_days: float = row(0.0, "days", "Age at which statuses leave, in days; 0 keeps them for ever.", 0)
     status_archive_dir: str = row(
         "", "folder", "Folder of the archive of statuses that leave because of their age; `none` keeps no archive."

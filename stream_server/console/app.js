@@ -22,6 +22,7 @@
 // app.attempt(work)     awaits work(), and says what went wrong; resolves to the result, or to undefined
 // app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
 // app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
+// app.leaveForGood(end) ends the session by `end()`; nothing of what was shown is kept
 // app.dialog(title, content, {wide})  opens a modal window with a close button; returns the <dialog>; close it by .close()
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
@@ -75,7 +76,7 @@ export const app = {
   compose: (draft) => compose(app, draft),
   /** @param {string} text @param {string} [kind] */
   setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind)),
-  say, attempt, dialog,
+  say, attempt, dialog, leaveForGood,
 };
 
 /** @param {string} text @param {string} [kind] */
@@ -164,7 +165,14 @@ function leave() {
   root = next;
 }
 
-/** What the door says of a session that ended while a view was shown; none was after `leaveNow`. */
+/** Ends the session, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
+async function leaveForGood(end) {
+  leave();
+  discard();
+  await end();
+}
+
+/** What the door says of a session that ended while a view was shown; none was after `leaveForGood`. */
 const ended = () => (state.view ? "Your session has ended. Sign in again to go on where you were." : "");
 
 /** @param {string} [reason] */
@@ -219,9 +227,7 @@ function showAccount() {
   const leaveNow = async () => {
     window.close();
     await app.undo.finish();
-    leave();
-    discard(); // whoever signs out leaves nothing to come back to
-    await client.signOut();
+    await leaveForGood(() => client.signOut());
   };
   const window = dialog("Your session", [
     h("p", {}, "Signed in as ", h("strong", {}, h("bdi", {}, client.user.name)), " (", h("bdi", {}, `@${client.user.login}`), ")"),

@@ -4,7 +4,7 @@
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
 import { Column } from "./column.js";
-import { aloneParameters, toParameters } from "./filter.js";
+import { aloneParameters, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain } from "./forms.js";
@@ -111,7 +111,7 @@ export class Board {
       this.shared = null;
       return;
     }
-    const parameters = { ...(rules.length && { rule: rules }), ...(follow && { follow }), explain: "true" };
+    const parameters = { ...(rules.length && { rule: rules }), ...(follow && { follow }), kinds: SHOWN_KINDS, explain: "true" };
     const isOpen = this.shared && !this.shared.isFinal;
     if (isOpen && JSON.stringify(parameters) === JSON.stringify(this.shared?.parameters)) return;
     if (isOpen) return this.shared?.update(parameters);
@@ -140,7 +140,7 @@ export class Board {
   connectOwn(column) {
     const { own } = column.isAlone ? { own: aloneParameters(column.filter) } : toParameters(column.filter, column.tag);
     if (!own) return;
-    column.own = this.app.client.stream(own, {
+    column.own = this.app.client.stream({ ...own, kinds: SHOWN_KINDS }, {
       since: placeOf(column.own) || (column.isAlone ? undefined : OWN_SINCE),
       onMessage: (message) => this.deliver([column], message, () => message.matched ?? []),
       onState: () => this.showStates(),
@@ -159,7 +159,7 @@ export class Board {
   deliver(columns, message, matchesOf) {
     const { kind } = message;
     for (const column of columns) {
-      if (kind === "post") column.receive(message, matchesOf(column));
+      if (kind === "post" || kind === "edit") column.receive(message, matchesOf(column));
       else if (kind === "delete") column.rows.remove(message.status.id);
       else if (kind === "gap") column.gap(message);
       else if (kind === "warning") column.note("warn", tellWarning(message));

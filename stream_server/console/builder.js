@@ -3,6 +3,7 @@
 // the past hour before it is added.
 
 import { Chips } from "./chips.js";
+import { CountChart } from "./counts.js";
 import { fill, h, time } from "./dom.js";
 import { newFilter, titleOf, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
@@ -35,12 +36,13 @@ export class Builder {
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
     this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
-    this.rule = h("textarea", { rows: 2, spellcheck: "false", oninput: onChange, placeholder: "-is:repost (tea OR cake) has:links" }, parts.rule);
+    this.rule = h("textarea", { rows: 2, spellcheck: "false", oninput: onChange, placeholder: "-is:repost (tea OR cake) has:links meta.room:7" }, parts.rule);
     this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says", oninput: onChange });
     this.map = new WorldMap(parts.boxes, onChange);
     this.shownRule = h("code", { class: "rule" });
     this.problem = problemBox();
     this.result = h("div", { class: "trial", "aria-live": "polite" });
+    this.chart = new CountChart(app.client);
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
     this.window = app.dialog(filter ? "Change the filter" : "Add a column", this.draw(), { wide: true, class: "builder" });
@@ -83,6 +85,7 @@ export class Builder {
     fill(this.problem, "");
     if (rule !== this.triedRule) { // what was found by another rule than the one on show says nothing of it
       this.triedRule = "";
+      this.chart.clear();
       fill(this.result);
     }
     if (rule) this.timer = setTimeout(() => this.check(rule), CHECK_MS);
@@ -129,12 +132,18 @@ export class Builder {
     fill(this.result, h("p", { class: "muted" }, rule ? "Reading the past hour…" : "To try a filter, give words, people, areas or conditions."));
     if (!rule) return;
     try {
+      this.chart.clear();
+      await this.chart.idle;
+      if (isOld()) return;
       const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } });
       if (isOld()) return;
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
         h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
-        found.examples.slice(0, SHOWN).map((example) => postRow(example.status, example.parts, this.app, { rule, why: "" })));
+        found.examples.slice(0, SHOWN).map((example) => postRow(example.status, example.parts, this.app, { rule, why: "" })),
+        this.chart.root);
+      await this.chart.show(rule); // after the preview: a user may ask one question at a time
+      if (isOld()) return;
     } catch (error) {
       if (isOld()) return;
       fill(this.result, h("p", { class: "problem" }, explain(error)));
@@ -154,7 +163,8 @@ export class Builder {
   /** @param {import("./filter.js").Filter} filter */
   done(filter) {
     this.window.close();
-    this.onDone(filter);
+    this.chart.clear(); // the column's history is read next, and a user may ask one question at a time
+    this.chart.idle.then(() => this.onDone(filter));
   }
 
   /** The login of a user who is given by login or name. @param {string} text @returns {Promise<string>} */

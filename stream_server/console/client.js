@@ -12,7 +12,7 @@
 // read by `fetch`, unless you give one as an option, such as `{ WebSocket }` of the package `ws`. What is marked @internal
 // is not in the types of the npm package.
 
-/** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState } from "./types.d.ts" */
+/** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, SentWebhook, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState, Subscription, SubscriptionOptions, WebhookSecret } from "./types.d.ts" */
 
 
 const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
@@ -22,6 +22,7 @@ const SPREAD = 0.25; // the server's wait grows by up to this share, since the s
 const LIVED_MS = 1000; // a connection that lived so long is replaced at once if its token ended
 const STEADY_MS = 30_000; // a connection that lived so long begins the back-off anew
 const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for longer is dead
+const ACK_MS = 1000; // between two acks of a stream; the highest cursor says it all
 const ANSWER_MS = 90_000; // longer than the longest poll: a request that has no answer by then failed
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
 const MAX_SERVER_DELAY_SECONDS = 3600; // the longest wait that a server may name; the Python client has the same bounds
@@ -240,7 +241,53 @@ export class Client {
   stream(parameters, options = {}) {
     return new Stream(this, parameters, options);
   }
+
+  /**
+   * Makes a named subscription. Of an existing one, changes the filters and where its events go, and keeps the cursor. The
+   * answer that makes a webhook is the only one with its secret. @param {string} name
+   * @param {StreamParameters} parameters @param {SubscriptionOptions} [options] @returns {Promise<Subscription>}
+   */
+  async putSubscription(name, parameters, { since, parts, deliver, batch } = {}) {
+    const body = { parameters, since, parts, deliver: deliver === undefined ? undefined : { url: deliver, batch } };
+    return this.request("PUT", subscriptionPath(name), { body });
+  }
+
+  /** Reads the user's named subscriptions, and how far behind each is. @returns {Promise<Subscription[]>} */
+  async subscriptions() {
+    return (await this.request("GET", "/v1/subscriptions")).subscriptions;
+  }
+
+  /** Reads one of the user's named subscriptions. @param {string} name @returns {Promise<Subscription>} */
+  async subscription(name) {
+    return this.request("GET", subscriptionPath(name));
+  }
+
+  /** Deletes a named subscription, and ends the stream that reads it. @param {string} name @returns {Promise<void>} */
+  async deleteSubscription(name) {
+    await this.request("DELETE", subscriptionPath(name));
+  }
+
+  /**
+   * Says that everything up to a cursor is handled. A loop over a stream does it by itself. @param {string} name
+   * @param {string} cursor @param {string} [connection] of a shared one: the `connection` by which the cursor came
+   * @returns {Promise<void>}
+   */
+  async ack(name, cursor, connection) {
+    await this.request("POST", subscriptionPath(name, "/ack"), { body: { cursor, connection } });
+  }
+
+  /** Lets the server send a request without events to a webhook. @param {string} name @returns {Promise<SentWebhook>} how it went */
+  async testWebhook(name) {
+    return this.request("POST", subscriptionPath(name, "/test"));
+  }
+
+  /** Makes a new secret for a webhook. The one before it signs too, for a day. @param {string} name @returns {Promise<WebhookSecret>} */
+  async replaceWebhookSecret(name) {
+    return this.request("POST", subscriptionPath(name, "/secret"));
+  }
 }
+
+const subscriptionPath = (/** @type {string} */ name, deed = "") => `/v1/subscriptions/${encodeURIComponent(name)}${deed}`;
 
 const notOfServer = () => new ApiError(0, { code: "unreadable", message: "another program answered, such as a proxy" });
 const signedOut = () => new ApiError(401, { code: "signed_out", message: "sign in first" });
@@ -311,9 +358,9 @@ function readError(response, text) {
 }
 
 /** Kinds that an EventSource has to be told, since it hears only names that it knows. */
-const EVENT_KINDS = ("hello heartbeat warning gap effective goodbye post delete like unlike comment uncomment follow " +
+const EVENT_KINDS = ("hello heartbeat warning gap effective goodbye post edit delete like unlike comment uncomment follow " +
   "unfollow request unrequest block unblock mute unmute user_update user_delete protect unprotect notification message " +
-  "list_create list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave").split(" ");
+  "list_create list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave count").split(" ");
 
 /** One stream over changing connections. Use it by `for await`, or with `onMessage`. */
 export class Stream {
@@ -329,7 +376,7 @@ export class Stream {
   /** @type {StreamState} */ state = { name: "connecting" };
   /** @internal @type {any} */ transport = null;
   /** @internal @type {any[] | null} what an iterator has not taken yet */ queue;
-  /** @internal @type {number[]} of each of them, in characters */ sizes = [];
+  /** @internal @type {[number, string][]} of each of them: its size in characters, and the connection by which it came */ sizes = [];
   /** @internal Their sum. */ held = 0;
   /** @internal The position after what it has taken. */ taken = "";
   /** @internal @type {((value?: any) => void)[]} of iterators that wait */ waiting = [];
@@ -344,6 +391,8 @@ export class Stream {
   /** @internal Sent on this connection. */ updates = 0;
   /** @internal By `effective`, or by a refusal. @type {any} */ answered = 0;
   /** @internal @type {Record<string, any>} */ timers = {};
+  /** @internal The last cursor that was to be acknowledged, and by which connection it, `cursor` and `taken` came. */ acked = ""; ackedBy = ""; cursorBy = ""; takenBy = "";
+  /** @internal Until it is sent. @type {any} */ ackTimer = undefined;
   /** @internal */ onOnline = () => void (this.isFinal || (this.isLocal && this.connection) || this.connect());
   /** @internal */ onOffline = () => void (this.isFinal || this.isLocal || (this.drop(), this.tell({ name: "offline" })));
 
@@ -427,6 +476,7 @@ export class Stream {
     globalThis.removeEventListener?.("offline", this.onOffline);
     this.client.streams.delete(this);
     this.client.schedule();
+    this.sendAck();
     this.tell(state);
   }
 
@@ -448,14 +498,37 @@ export class Stream {
     const { WebSocket: Socket = globalThis.WebSocket, EventSource: Source = globalThis.EventSource } = this.client.options;
     const mayUseSocket = this.options.transport !== "events" && Socket && (this.socketFailures < 2 || !Source);
     this.sent = this.parameters;
-    const since = this.cursor || undefined;
-    const path = `${this.path}?${toQuery({ ...this.parameters, since, ticket })}`;
+    const path = `${this.path}?${toQuery({ ...this.parameters, since: this.since, ticket })}`;
     const heard = (/** @type {string} */ data) => void (mine === this.attempt && this.hear(data));
     const lost = () => mine === this.attempt && this.lost();
     if (mayUseSocket) this.transport = openSocket(Socket, this.absolute(path), heard, lost);
     else if (Source) this.transport = openSource(Source, this.absolute(path), heard, lost);
     else this.transport = openLines((init) => this.client.ask(path, init), heard, lost);
     this.watch();
+  }
+
+  /** @internal Where to begin. The server knows it of a named subscription: behind what was acknowledged. */
+  get since() {
+    return this.parameters.subscription ? undefined : this.cursor || undefined;
+  }
+
+  /**
+   * Says that everything up to a cursor of a named subscription is handled, within a second. A loop by `for await` does it
+   * by itself: it has handled what it asks behind. Throws nothing: what is not acknowledged comes again.
+   * @param {string} cursor @param {string} [connection] by which it came; the present one
+   */
+  ack(cursor, connection = this.connection) {
+    if (!this.parameters.subscription || !cursor || (cursor === this.acked && connection === this.ackedBy)) return;
+    [this.acked, this.ackedBy] = [cursor, connection];
+    this.ackTimer ??= setTimeout(() => this.sendAck(), ACK_MS);
+  }
+
+  /** @internal */ sendAck() {
+    if (this.ackTimer === undefined) return;
+    clearTimeout(this.ackTimer);
+    this.ackTimer = undefined;
+    const path = subscriptionPath(this.parameters.subscription ?? "", "/ack");
+    this.client.request("POST", path, { body: { cursor: this.acked, connection: this.ackedBy }, keepalive: true }).catch(() => (this.acked = "")); // the next one says it, too
   }
 
   /** @internal @param {string} path */ absolute(path) {
@@ -483,17 +556,18 @@ export class Stream {
 
   /** @internal @param {Message} message @param {number} [size] in characters */ receive(message, size = 0) {
     this.watch();
-    const before = this.cursor;
+    const [before, beforeBy] = [this.cursor, this.cursorBy];
     const isEvent = isOfEvent(message);
     if (isEvent && this.hadBefore(message.cursor)) return;
-    if ("cursor" in message) [this.cursor, this.cursorTime] = [message.cursor, Date.parse(message.at)];
+    if ("cursor" in message) [this.cursor, this.cursorTime, this.cursorBy] = [message.cursor, Date.parse(message.at), message.kind === "hello" ? message.connection : this.connection];
     if ((message.kind === "effective" || message.kind === "error") && message.id) this.answered = message.id;
     if (message.kind === "hello") this.greeted(message);
     else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
     else if (message.kind === "error") this.operationRefused(message);
     else if (isEvent) this.showProgress(message.at);
     call(this.options.onMessage, message);
-    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message, before, size);
+    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message, before, beforeBy, size);
+    else if (this.waiting.length && !this.queue?.length) this.ack(this.cursor, this.cursorBy); // a quiet stream moves on by its heartbeats
     if (message.kind === "effective" && message.id === this.updates) (this.inForce = this.sent), this.sendUpdate();
     if (message.kind === "goodbye") this.goodbye(message);
   }
@@ -565,7 +639,7 @@ export class Stream {
   async probe() {
     const limit = timeLimit(SILENCE_MS);
     const headers = { Authorization: `Bearer ${await this.client.token()}`, Accept: "application/x-ndjson" };
-    const path = `${this.path}?${toQuery({ ...this.sent, since: this.cursor || undefined })}`;
+    const path = `${this.path}?${toQuery({ ...this.sent, since: this.since })}`;
     try {
       const answer = await this.client.ask(path, { headers, signal: limit.signal });
       if (!answer.ok) throw new ApiError(answer.status, readError(answer, await readText(answer).catch(() => "")));
@@ -610,11 +684,11 @@ export class Stream {
     else if (this.connection) this.client.request("POST", `/v1/streams/${this.connection}/token`).catch(() => {});
   }
 
-  /** @internal @param {StreamEvent | Gap} message @param {string} before the position before it @param {number} size */
-  enqueue(message, before, size) {
-    if (!this.queue?.length) this.taken = before;
+  /** @internal @param {StreamEvent | Gap} message @param {string} before the position before it @param {string} beforeBy @param {number} size */
+  enqueue(message, before, beforeBy, size) {
+    if (!this.queue?.length) [this.taken, this.takenBy] = [before, beforeBy];
     this.queue?.push(message);
-    this.sizes.push(size);
+    this.sizes.push([size, this.connection]);
     this.held += size;
     this.wake();
     if (this.sizes.length < MAX_WAITING && this.held < MAX_RECEIVED_BYTES) return;
@@ -624,6 +698,7 @@ export class Stream {
 
   /** @internal The next event for an iterator. @returns {Promise<IteratorResult<StreamEvent | Gap, undefined>>} */
   async take() {
+    this.ack(this.queue?.length ? this.taken : this.cursor, this.queue?.length ? this.takenBy : this.cursorBy);
     while (!this.queue?.length) {
       const { name, error, retryAt } = this.state;
       if (this.isFinal || name === "signed out") {
@@ -634,8 +709,8 @@ export class Stream {
       if (this.attempt && !this.transport && name === "waiting" && !retryAt) this.connect();
       await new Promise((resolve) => this.waiting.push(resolve));
     }
-    this.taken = this.queue[0].cursor;
-    this.held -= this.sizes.shift() ?? 0;
+    [this.taken, this.takenBy] = [this.queue[0].cursor, this.sizes[0]?.[1] ?? ""];
+    this.held -= this.sizes.shift()?.[0] ?? 0;
     return { done: false, value: this.queue.shift() };
   }
 

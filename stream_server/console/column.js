@@ -2,7 +2,7 @@
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
 import { entry, fill, h, icon, menu } from "./dom.js";
-import { aloneParameters, titleOf, toRule } from "./filter.js";
+import { aloneParameters, SHOWN_KINDS, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
@@ -71,10 +71,14 @@ export class Column {
     ]);
   }
 
-  /** @param {any} message a `post` @param {any[]} matched its matches that concern this column */
+  /** @param {any} message a `post` or an `edit` @param {any[]} matched its matches that concern this column */
   receive(message, matched) {
     if (this.buffer) {
       this.buffer.push([message, matched]);
+      return;
+    }
+    if (message.left || (message.kind === "edit" && !this.own && !matched.length)) {
+      this.rows.remove((message.left ?? message.status).id); // its new text is not for this column
       return;
     }
     this.measure(message.at);
@@ -83,7 +87,8 @@ export class Column {
       this.showState();
       return;
     }
-    this.rows.add(this.item(message.status, matched));
+    if (message.kind === "edit") this.rows.replace(this.item(message.status, matched));
+    else this.rows.add(this.item(message.status, matched));
   }
 
   /** @returns {[string, string]} a kind of state and its words */
@@ -150,7 +155,7 @@ export class Column {
     this.showState("catching up");
     try {
       for (; more && pages < MAX_PAGES; pages++) {
-        const body = { ...aloneParameters(this.filter), since: cursor, wait: "0", limit: String(PAGE) };
+        const body = { ...aloneParameters(this.filter), kinds: SHOWN_KINDS, since: cursor, wait: "0", limit: String(PAGE) };
         const answer = await this.app.client.request("POST", "/v1/events", { body });
         ({ cursor, more } = answer);
         this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
@@ -171,7 +176,8 @@ export class Column {
 
   takeOld(event) {
     if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
-    else if (event.kind === "delete") this.rows.remove(event.status.id);
+    else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
+    else if (event.kind === "edit") this.rows.replace(this.item(event.status, event.matched ?? []));
     else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
   }
 

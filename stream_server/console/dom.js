@@ -122,6 +122,13 @@ export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }
 
+/** Return a time span in words, such as `3 h`. @param {number} seconds */
+export function duration(seconds) {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
 /** A time of the API as the viewer reads it, such as `18:02:07`, with the exact one on hover. @param {string} iso */
 export function time(iso) {
   const date = new Date(iso);

@@ -63,6 +63,9 @@ export function toParameters(filter, tag) {
   return { own: { sample: filter.sample || 100, language: filter.languages.join(",") || undefined } };
 }
 
+/** The kinds of events that columns show. */
+export const SHOWN_KINDS = "post,edit,delete";
+
 /** The parameters of a stream of this column alone, as a program would open it. @param {Filter} filter @returns {Record<string, any>} */
 export function aloneParameters(filter) {
   const { shared, own } = toParameters(filter, "");

@@ -32,6 +32,7 @@ export function postRow(status, reasons, app, column) {
         shown !== status && h("span", { class: "muted" }, icon("repost"), isolate(`@${shown.login}`)),
         status.in_reply_to && h("span", { class: "muted small" }, "reply"),
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
+        shown.edited && h("span", { class: "muted small", title: `edited at ${shown.edited}` }, "edited"),
         time(status.posted)),
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
       quote(status, time), place(status),

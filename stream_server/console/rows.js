@@ -50,6 +50,17 @@ export class Rows {
     this.schedule();
   }
 
+  /** Puts a row in the place of the one with the same id; a new one is added. @param {Item} item */
+  replace(item) {
+    const known = this.byId.get(item.id ?? "");
+    if (!known) return this.add(item);
+    known.make = item.make;
+    if (!known.row) return;
+    const row = item.make();
+    known.row.replaceWith(row);
+    known.row = row;
+  }
+
   /** Adds rows that are older than all others. @param {Item[]} items newest first */
   addOlder(items) {
     for (const item of items) {

@@ -54,6 +54,8 @@ export interface SessionStore {
 export interface StreamOptions {
   /** By default the first. */
   path?: "/v1/stream" | "/v1/stream/user";
+  /** Seconds: counts for each period of this length, in the place of the events. */
+  summary?: number | string;
   /** Where to begin: a cursor, a time, or an age such as `-15m`. */
   since?: string;
   /** By default a WebSocket, and after two failures server-sent events. */
@@ -64,6 +66,17 @@ export interface StreamOptions {
   onState?: (state: StreamState) => void;
   /** Gets the server's refusal of an update. */
   onRefusedUpdate?: (error: ApiError) => void;
+}
+
+export interface SubscriptionOptions {
+  /** Where a new one begins: a cursor, a time, or an age such as `-15m`. By default at the newest entry. */
+  since?: string;
+  /** Shares a new one among several readers, by so many parts. */
+  parts?: number;
+  /** The https URL of a webhook, to which the server sends the events. Without it, an existing webhook ends. */
+  deliver?: string;
+  /** Most events in one request to the webhook. */
+  batch?: number;
 }
 
 export interface StreamState {
@@ -86,6 +99,8 @@ export interface StreamParameters extends Filters {
   explain?: boolean | "true" | "false";
   /** Where to begin: a cursor, a time, or an age such as `-15m`. */
   since?: string;
+  /** The name of a subscription, which the server keeps with its filters and its cursor. No other parameter is beside it. */
+  subscription?: string;
 }
 
 /** Why the stream has a message: a rule, or with `explain` also a filter. Each filter adds members of its own. */
@@ -180,7 +195,7 @@ export interface StatusEntities {
   urls: Array<UrlEntity>;
 }
 
-/** The status that a repost or quote has as its `original`. It does not contain an `original` itself. */
+/** The status that a repost or quote has as its `original`. It does not contain an `original` itself. `edits` counts the edits, and `edited` is the time of the last. A status that was never edited has neither. */
 export interface EmbeddedStatus {
   /** a decimal number */
   id: string;
@@ -191,6 +206,9 @@ export interface EmbeddedStatus {
   message: string;
   /** ISO 8601 in UTC, with milliseconds */
   posted: string;
+  edits?: number;
+  /** ISO 8601 in UTC, with milliseconds */
+  edited?: string;
   location: Location | null;
   place: Place | null;
   /** a BCP 47 language tag, or `und` if the language is unknown */
@@ -227,6 +245,12 @@ export interface Ids {
   /** a decimal number */
   uid: string;
   deleted: true;
+}
+
+/** The rest of a deleted comment: its ids, and the id of its status. */
+export interface DeletedComment extends Ids {
+  /** a decimal number */
+  status: string;
 }
 
 /** The rest of a user whose account is deleted: its id, and the id that another site gave the user. */
@@ -339,7 +363,7 @@ export interface Talk {
   name: string | null;
   /** ISO 8601 in UTC, with milliseconds */
   created: string;
-  /** messages after the read mark; counting stops at 100 */
+  /** messages behind the read mark, to 100 */
   unread: number;
   last_message?: TalkMessage;
 }
@@ -372,7 +396,7 @@ export interface RuleAnswer {
 /** A part of a rule: whether it matches a status, and why. A part that contains further parts has `parts`. */
 export interface ExplainedPart {
   text: string;
-  /** where the part begins in the rule as sent, in code points */
+  /** where it begins in the sent rule, in code points */
   column: number;
   matched: boolean;
   why: string;
@@ -427,9 +451,118 @@ export interface LikeCount {
   likes: number;
 }
 
+/** How many events one rule matched. `id` is that of a saved rule, or `r1` for the first rule of a request. */
+export interface RuleCount {
+  id: string;
+  tag: string;
+  count: number;
+}
+
+/** The number of statuses from the time `from` on and before the time `to`, and how many each rule matched. `complete` is false if the log no longer has all events of this time. `counts` leaves out rules without a match. */
+export interface CountBucket {
+  /** ISO 8601 in UTC, with milliseconds */
+  from: string;
+  /** ISO 8601 in UTC, with milliseconds */
+  to: string;
+  complete: boolean;
+  count: number;
+  counts: Array<RuleCount>;
+}
+
+/** A page of counts, the newest bucket first. If `next` is not null, send the same request with it: the next page goes on with the bucket before. */
+export interface RuleCounts {
+  /** ISO 8601 in UTC, with milliseconds */
+  from: string;
+  /** ISO 8601 in UTC, with milliseconds */
+  to: string;
+  /** entries of the log, of any kind */
+  scanned: number;
+  buckets: Array<CountBucket>;
+  next: string | null;
+}
+
+/** The ids of an edited status that a stream does not show any more. */
+export interface LeftStatus {
+  /** a decimal number */
+  id: string;
+  /** a decimal number */
+  uid: string;
+  /** only of a status of another site */
+  foreign_id?: string;
+}
+
+/** The outcome of one request to the endpoint of a webhook: the status of the answer, or why there was none. */
+export interface SentWebhook {
+  /** ISO 8601 in UTC, with milliseconds */
+  sent: string;
+  /** until the answer, or until it was given up */
+  milliseconds: number;
+  /** events in the request; 0 in a test */
+  events: number;
+  status?: number;
+  error?: string;
+  /** of a shared subscription: the part whose events were sent */
+  part?: number;
+}
+
+/** Where the server sends the events of a subscription, and how that goes. `failing` deliveries are tried again, `paused` and `disabled` ones not until the next `PUT`. No process of the server has room for `waiting` ones. Of several parts, the one with most failures is shown. */
+export interface Webhook {
+  url: string;
+  /** most events in one request */
+  batch: number;
+  state: "active" | "disabled" | "failing" | "paused" | "waiting";
+  /** failures in a row */
+  failures: number;
+  /** ISO 8601 in UTC, with milliseconds */
+  failing_since?: string;
+  /** ISO 8601 in UTC, with milliseconds */
+  next_attempt?: string;
+  /** of the last 20 requests, newest first */
+  outcomes: Array<SentWebhook>;
+  /** signs its requests; only in the answer to the PUT that makes the webhook */
+  secret?: string;
+}
+
+/** The new secret of a webhook. No other answer shows it. */
+export interface WebhookSecret {
+  secret: string;
+}
+
+/** A part of a shared subscription: how far it is handled, and who reads it now: null for nobody. */
+export interface SubscriptionPart {
+  /** its next reader begins behind this position */
+  cursor: string;
+  /** entries of the log behind its cursor */
+  behind: number;
+  behind_seconds: number;
+  /** its worker, else the connection; of a webhook the process of the server */
+  worker: string | null;
+}
+
+/** A named subscription: the parameters of its streams, and the cursor up to which everything is handled. `used` is when it was last put, read or acknowledged. A shared one has `parts`, and the lowest cursor of them. */
+export interface Subscription {
+  name: string;
+  parameters: Record<string, string>;
+  /** its next stream begins behind this position */
+  cursor: string;
+  /** ISO 8601 in UTC, with milliseconds */
+  created: string;
+  /** ISO 8601 in UTC, with milliseconds */
+  used: string;
+  /** entries of the log behind its cursor */
+  behind: number;
+  /** from its cursor to the newest entry */
+  behind_seconds: number;
+  /** about how long the log still has its next entry; left out if it is not behind, or if the log has no limit that is near */
+  kept_seconds?: number;
+  /** those of a shared subscription */
+  parts?: Array<SubscriptionPart>;
+  deliver?: Webhook;
+}
+
 /** One error. Programs read `code`, people `message`. `param` names the wrong parameter, member or header. */
 export interface ErrorDetail {
-  code: "invalid_parameter" | "unknown_parameter" | "missing_parameter" | "conflicting_parameters" | "malformed_body" | "invalid_cursor" | "invalid_token" | "token_expired" | "token_revoked" | "account_deleted" | "insufficient_scope" | "not_yours" | "suspended" | "unanswered" | "wrong_password" | "origin_not_allowed" | "not_found" | "method_not_allowed" | "not_acceptable" | "login_taken" | "email_taken" | "duplicate" | "too_large" | "too_many" | "unsupported_media_type" | "upgrade_required" | "rate_limited" | "internal" | "unavailable" | "outcome_unknown";
+  code: "invalid_parameter" | "unknown_parameter" | "missing_parameter" | "conflicting_parameters" | "malformed_body" | "invalid_cursor" | "invalid_token" | "token_expired" | "token_revoked" | "account_deleted" | "insufficient_scope" | "not_yours" | "suspended" | "unanswered" | "wrong_password" | "origin_not_allowed" | "too_late" | "not_found" | "method_not_allowed" | "not_acceptable" | "login_taken" | "email_taken" | "duplicate" | "not_reading" | "too_large" | "too_many" | "unsupported_media_type" | "upgrade_required" | "rate_limited" | "internal" | "unavailable" | "outcome_unknown";
   message: string;
   /** a query parameter, a body member or a header */
   param?: string;
@@ -444,6 +577,14 @@ export interface Post extends Placed {
   kind: "post";
   status: Status;
 }
+
+/** A status was edited. */
+export type Edit = Placed & {
+  kind: "edit";
+} & (
+  | { status: Status; left?: undefined }
+  | { left: LeftStatus; status?: undefined }
+);
 
 /** A status was deleted. */
 export interface Delete extends Placed {
@@ -489,7 +630,7 @@ export interface Commented extends Placed {
 /** A comment was deleted. */
 export interface Uncommented extends Placed {
   kind: "uncomment";
-  comment: Ids & { status: string };
+  comment: DeletedComment;
   status: Status | Ids;
 }
 
@@ -521,6 +662,17 @@ export interface ListDeleted extends Placed {
 export interface GroupDeleted extends Placed {
   kind: "group_delete";
   group: Ids;
+}
+
+/** The counts of a stream with `summary`, for one period or a part of it. */
+export interface Summary extends Placed {
+  kind: "count";
+  from: string;
+  to: string;
+  began: string;
+  ended: string;
+  count: number;
+  counts: Array<RuleCount>;
 }
 
 /** The first message of a connection. */
@@ -605,6 +757,7 @@ export interface GroupChange extends Placed {
 /** What happened. `kind` tells which it is. */
 export type StreamEvent =
   | Post
+  | Edit
   | Delete
   | Follow
   | Unfollow
@@ -617,6 +770,7 @@ export type StreamEvent =
   | UserDeleted
   | ListDeleted
   | GroupDeleted
+  | Summary
   | Relation
   | UserChange
   | ListChange
@@ -639,7 +793,7 @@ export interface Filters {
   firehose?: true | "true";
   /** User ids, comma-joined. A server also takes logins, and `foreign:` with a user's id of another site. `@me` stands for the users whom you follow. */
   follow?: string | readonly string[];
-  /** Kinds of events, comma-joined, of post, delete, follow, unfollow, like, unlike, comment, uncomment, user_update, user_delete, protect, unprotect; `post,delete` if absent. */
+  /** Kinds of events, comma-joined, of post, edit, delete, follow, unfollow, like, unlike, comment, uncomment, user_update, user_delete, protect, unprotect; `post,delete` if absent. */
   kinds?: string | readonly string[];
   /** BCP 47 tags, comma-joined; `en` matches `en-GB` too, `und` matches an unknown language. */
   language?: string | readonly string[];

@@ -21,7 +21,7 @@ export class Undo {
     this.notes = notes;
     this.fail = fail;
     /** @type {Map<string | symbol, any>} what waits, by the path of its write, the latest at the end */ this.waiting = new Map();
-    addEventListener("pagehide", () => void this.finish(true));
+    addEventListener("pagehide", () => void this.finish());
   }
 
   /** Whether a write waits that will do this. @param {string} method @param {string} path */
@@ -101,15 +101,15 @@ export class Undo {
     this.waiting.delete(deed.key);
   }
 
-  /** @param {any} deed @param {boolean} [keepalive] whether the request has to outlive the page */
-  async send(deed, keepalive = false) {
+  /** The request outlives the page: the person may leave it before the answer. @param {any} deed */
+  async send(deed) {
     const { method, path, hides } = deed;
     if (deed.isSent || this.waiting.get(deed.key) !== deed) return;
     deed.isSent = true;
     deed.note.remove();
     try {
       if (path && this.client.user?.id !== deed.uid) throw new ApiError(401, { code: "signed_out", message: `this was not done before your session ended: ${deed.text}` });
-      const answer = path ? await this.client.request(method, path, { keepalive }).catch(nothingLeft) : null;
+      const answer = path ? await this.client.request(method, path, { keepalive: true }).catch(nothingLeft) : null;
       this.end(deed);
       deed.done?.(answer);
       if (hides) this.take(hides);
@@ -119,9 +119,9 @@ export class Undo {
     }
   }
 
-  /** Sends what waits now. @param {boolean} [keepalive] */
-  async finish(keepalive = false) {
-    await Promise.all([...this.waiting.values()].map((deed) => this.send(deed, keepalive)));
+  /** Sends what waits now. */
+  async finish() {
+    await Promise.all([...this.waiting.values()].map((deed) => this.send(deed)));
   }
 }
 

@@ -47,7 +47,7 @@ _PLACES = (
 
 
 def demo_posts(chance: random.Random, login: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON bodies of posts without end. Some have a location, and some mention ``login``.
+    """Yield the JSON bodies of posts without end. Half have a location, the others ``meta``. Some mention ``login``.
 
     The parts of the sentences come in turn, so that each word and each place occurs in every ten posts. Their numbers
     have no common divisor, so the sentences differ.
@@ -57,7 +57,8 @@ def demo_posts(chance: random.Random, login: str) -> Iterator[dict[str, Any]]:
     for n in count():
         mention = f"@{login} " if n % 5 == 0 else ""
         body = {"message": f"{mention}{next(openings)}: {next(subjects)} {next(tags)}", "lang": "en"}
-        yield body | (_located(chance, *next(places)) if n % 2 == 0 else {})
+        item = {"price": 10 + n % 40, "colours": ["blue", "white"]}
+        yield body | (_located(chance, *next(places)) if n % 2 == 0 else {"meta": {"site": "market", "item": item}})
 
 
 def _located(chance: random.Random, name: str, lon: float, lat: float) -> dict[str, Any]:

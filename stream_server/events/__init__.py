@@ -7,6 +7,8 @@ computed from it is cached on the shared ``Entry``. This package imports neither
 ``position``      a position on the log, its cursor, and the times in ids
 ``bus_signature`` shows that a published entry comes from a script of this installation
 ``content``       the JSON members of an entry that the server decodes; what filters see, and whose words it shows
+``versions``      versions of a status that was edited, in the JSON of events
+``internal``      the contents of entries that control the servers
 ``visibility``    who may see what: one function and its answers as a table
 ``one_line``      JSON whose texts have no line end, also none that only some readers take for one
 ``language``      detects the language of a text by fastText's model of 176 languages

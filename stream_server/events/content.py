@@ -11,7 +11,7 @@ from itertools import compress, product
 import msgspec
 
 from filters.entities import NO_ENTITIES, Cashtag, Entities, Hashtag, Mention, Url, extract_entities
-from filters.event import Event
+from filters.event import NO_META, Event
 from stream_server.wire.objects import Location, Media, Place, StatusEntities
 
 
@@ -31,6 +31,7 @@ class StatusFields(msgspec.Struct):
     location: Location | None = None
     place: Place | None = None
     media: tuple[Media, ...] = ()
+    meta: msgspec.Raw = msgspec.Raw(NO_META)
     conversation: str | None = None
     in_reply_to_uid: str | None = None
     origin: str | None = None
@@ -103,11 +104,17 @@ class EntryFacts(msgspec.Struct, frozen=True):
     """The part of a log entry that clients do not receive. Filters and the dialects (Twitter's formats) use it.
 
     Attributes:
-        status: The status before its deletion, for a ``delete`` whose message has only ids.
+        status: The status before its deletion, for a ``delete`` whose message has only ids. Also the replaced version,
+            for the form of an ``edit`` that has only ids.
         comment: The comment before its deletion, for an ``uncomment``.
         author: The author of the status at the time of the post.
         original_author: The author of the reposted or quoted status at the time of the post.
         reply_to_login: The login of the user to whom the status replies.
+        before: Earlier versions of the status: of an ``edit`` the one that it replaces, of a ``delete`` all but the
+            last one. Filters that match one of them have found the status.
+        open_times: Of the removal of a comment or a repost for the followers of one of the two users whom it shows: the
+            periods in which the other one was not protected, as pairs of the ids made at begin and end. The end is None
+            if the period lasts. None in the place of the periods if the other one was never protected since.
     """
 
     status: StatusFields | None = None
@@ -115,6 +122,8 @@ class EntryFacts(msgspec.Struct, frozen=True):
     author: AuthorSnapshot | None = None
     original_author: AuthorSnapshot | None = None
     reply_to_login: str | None = None
+    before: tuple[StatusFields, ...] = ()
+    open_times: tuple[tuple[int, int | None], ...] | None = None
 
 
 NO_FACTS = EntryFacts()
@@ -188,7 +197,7 @@ def _status_content(kind: str, facts: EntryFacts, wire: WireFields) -> EntryCont
     repost = original if original is not None and not status.message else None
     event = _status_event(kind, status, repost, facts)
     shown_ids = ShownIds(status.id, None, None if original is None else original.id)
-    if kind == "delete":
+    if kind == "delete" or facts.status is not None:
         shown_ids = NOTHING_SHOWN
     if original is None:
         people = event.user_ids
@@ -240,6 +249,7 @@ def _status_event(kind: str, status: StatusFields, repost: StatusFields | None, 
         following=None if author is None else author.following,
         posts=None if author is None else author.posts,
         bio="" if author is None else author.bio or "",
+        meta=bytes(shown.meta),
         quoted_text="" if quoted is None else quoted.message,
         quoted_entities=NO_ENTITIES if quoted is None else _to_entities(quoted.entities),
     )
@@ -351,14 +361,12 @@ def _to_entities(found: StatusEntities) -> Entities:
 
 
 _VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryContent | None]] = {
-    **dict.fromkeys(("post", "delete"), _status_content),
+    **dict.fromkeys(("post", "edit", "delete"), _status_content),
     **dict.fromkeys(("follow", "unfollow"), _follow_content),
     **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _relation_content),
     **dict.fromkeys(("like", "unlike"), _like_content),
     **dict.fromkeys(("comment", "uncomment"), _comment_content),
-    **dict.fromkeys(
-        ("user_update", "user_delete", "protect", "unprotect", "group_join", "group_leave"), _user_content
-    ),
+    **dict.fromkeys(("user_update", "user_delete", "protect", "unprotect", "group_join", "group_leave"), _user_content),
     "message": lambda kind, _, wire: None if wire.message is None else _content_by_user(kind, wire.message.uid),
     "notification": _notification_content,
     **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _list_content),

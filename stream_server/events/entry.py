@@ -8,7 +8,8 @@ For example, a ``delete`` gives clients only ids, and its facts let it match the
 The kinds of entries, the channels on which Redis publishes them, and the audiences stand here too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -16,8 +17,10 @@ import msgspec
 from filters.event import Event
 from filters.narrowing import KINDS, PERSONAL_KINDS
 from stream_server.events.content import NO_FACTS, EntryFacts, MalformedEntry, ShownIds, WireFields, make_content
+from stream_server.events.internal import LostRange, Revocation, SavedRulesChange, StreamCommand
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
+from stream_server.events.versions import json_with_versions, left_ids_json
 
 PUBLIC_AUDIENCE = "public"
 """Audience of an entry that everyone may see. Entries that only control the server have the audience ``-``."""
@@ -31,11 +34,8 @@ INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback", "stream
 RIGHTS_KINDS = frozenset({"revoke", "suspend", "reinstate", "rollback"})
 """Kinds of entries after which the rights of the user whom they name may be others; a ``rollback`` concerns all."""
 
-DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
-"""Each kind that creates a status or comment, with the kind that deletes it for every client that received it."""
-
-CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
-"""Each deleting kind with the kind that creates what it deletes."""
+REMOVAL_KINDS = frozenset({"delete", "uncomment"})
+"""The kinds that delete a status or comment, for every client that received it."""
 
 PROTECTION_KINDS = frozenset({"protect", "unprotect", "user_delete"})
 """Kinds that say that a user's protection begins or ends, or that the account is deleted. Everybody may see what they
@@ -54,71 +54,7 @@ KNOWN_KINDS = frozenset(ALL_KINDS)
 """:data:`ALL_KINDS` as a set."""
 
 
-class Revocation(msgspec.Struct):
-    """The content of a ``revoke``, ``suspend`` or ``reinstate`` entry: the rights of a user that begin or end.
-
-    Attributes:
-        uid: The user.
-        jti: Id of a revoked token without a session.
-        sessions: Ids of ended sessions.
-        before: The tokens without a session that were issued up to this Unix time (s) are revoked.
-        deleted: Whether a ``suspend`` is that of an account that was deleted, which no ``reinstate`` ends.
-    """
-
-    uid: str
-    jti: str | None = None
-    sessions: list[str] = []
-    before: int | None = None
-    deleted: bool = False
-
-
-class CommandToken(msgspec.Struct):
-    """The access token with which a stream goes on. Times are in seconds since 1970."""
-
-    jti: str
-    session: str
-    issued_at: float
-    expires_at: float
-
-
-class StreamCommand(msgspec.Struct):
-    """A command for one stream of the user ``uid``: ``close`` it with a code, or ``prolong`` it with a token.
-
-    ``scopes`` are those of the token. A ``close`` has neither.
-    """
-
-    uid: str
-    connection: str
-    action: str
-    code: str = ""
-    token: CommandToken | None = None
-    scopes: list[str] | None = None
-
-
-class SavedRule(msgspec.Struct, frozen=True):
-    """A filter rule that a user saved on the server. ``rule`` is its text, ``tag`` is the user's label for it."""
-
-    id: str
-    rule: str
-    tag: str = ""
-
-
-class SavedRulesChange(msgspec.Struct):
-    """A change of one user's saved rules: the rules that were added, and the ids of those that were removed."""
-
-    uid: str
-    added: list[SavedRule] = []
-    removed: list[str] = []
-
-
-class _LostRange(msgspec.Struct):
-    """The part of the log that a ``rollback`` reports as lost: the entries after the cursor ``start``, up to ``to``."""
-
-    start: str = msgspec.field(name="from")
-    to: str
-
-
-_Internal = TypeVar("_Internal", Revocation, SavedRulesChange, _LostRange, StreamCommand)
+_Internal = TypeVar("_Internal", Revocation, SavedRulesChange, LostRange, StreamCommand)
 
 
 class _EntryBody(msgspec.Struct):
@@ -148,8 +84,11 @@ class Entry:
         audience: Users to whom the entry is addressed, such as ``public`` or ``followers:<id>``.
         body: The JSON as Redis sent it.
         size: Estimated memory of the entry in bytes. Buffers with a size limit add these up.
+        is_removal: Whether the entry takes a status or comment back from clients that have it. It goes to all whom that
+            could reach, also if it is hidden from them now. `versions` says when an `edit` does so.
         is_deleted: Whether the shown status or comment was deleted since, as a reader of the log found. Live: False.
         original_is_deleted: The same for the reposted or quoted status.
+        later_edits: For each shown status, by id, the last `edit`, as a reader of the log found. Live: empty.
         event: The decoded event, which filters match.
         actors: Ids of users whose words or actions the entry shows. Viewers who block or mute one do not get it.
         quoted_author: Id of the quoted status's author, or None. Viewers who may not see that status get the quote
@@ -164,8 +103,9 @@ class Entry:
     """
 
     __slots__ = (
-        *_DECODED, "_change", "_frames", "_is_decoded", "_message_json", "_reduced",
-        "audience", "body", "is_deleted", "kind", "original_is_deleted", "position", "size",
+        *_DECODED, "_change", "_edited", "_frames", "_is_decoded", "_message_json", "_reduced", "_versions",
+        "audience", "body", "is_deleted", "is_removal", "kind", "later_edits", "original_is_deleted", "position",
+        "size",
     )  # fmt: skip
 
     event: Event
@@ -182,10 +122,14 @@ class Entry:
         self.audience = audience
         self.body = body
         self.size = len(body) + 512  # an estimate of what an undecoded entry takes besides its body
+        self.is_removal = kind in REMOVAL_KINDS
         self.is_deleted = False
         self.original_is_deleted = False
+        self.later_edits = NO_EDITS
         self._is_decoded = False
         self._reduced: Entry | None = None
+        self._versions: tuple[Entry, ...] = ()
+        self._edited: Entry | None = None
         self._change: SavedRulesChange | None = None
         self._message_json: bytes | None = None
         self._frames: dict[EncodeEntry, bytes] | None = None
@@ -249,7 +193,7 @@ class Entry:
 
         Raises `MalformedEntry` if the entry does not have two valid cursors.
         """
-        lost = self._decode_internal(_LostRange)
+        lost = self._decode_internal(LostRange)
         start, to = (POSITION_PATTERN.fullmatch(cursor.encode()) for cursor in (lost.start, lost.to))
         if start is None or to is None:
             raise MalformedEntry("a rollback needs two valid cursors")
@@ -283,7 +227,8 @@ class Entry:
 
     def drop_caches(self) -> None:
         """Delete the cached results of decoding and encoding. They take ten times the memory of the entry's JSON."""
-        self._reduced = self._change = self._message_json = self._frames = None
+        self._reduced = self._change = self._message_json = self._frames = self._edited = None
+        self._versions = ()
         if self._is_decoded:
             self._is_decoded = False
             for name in _DECODED:
@@ -311,7 +256,7 @@ class Entry:
         """Return a copy without the reposted or quoted status. Filters cannot find the copy by that status's text."""
         if self._reduced is None:
             wire = msgspec.json.decode(self.wire)
-            status = wire.get("notification", wire)["status"]
+            status = wire.get("notification", wire).get("status", {})
             if "original" in status:
                 status["original"] = None
             self._reduced = self._with_wire(wire)
@@ -329,8 +274,53 @@ class Entry:
         """Return a copy with ``wire`` as its JSON for clients. No filter finds it by a reposted or quoted status."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
-        facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)
-        return Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire, "facts": facts}))
+        return self._with(wire, msgspec.structs.replace(self.facts, status=reduced_status, original_author=None))
+
+    def _with(self, wire: object, facts: EntryFacts) -> "Entry":
+        made = Entry(self.position, self.kind, self.audience, msgspec.json.encode({"wire": wire, "facts": facts}))
+        made.is_removal = self.is_removal
+        return made
+
+    def versions(self) -> tuple["Entry", ...]:
+        """Return the entry once for each version of its status in ``facts.before``, and first for the one that is not.
+
+        A client gets the first one that its filters match and that it may see. Of an `edit` the first has the new
+        status. The other is for clients that the replaced version could reach, and has only ids, as ``left``: the
+        status has left their filters, or is hidden from them now. All of a `delete` look the same.
+        """
+        if not self._versions:
+            wire, facts = msgspec.Raw(self.wire), msgspec.structs.replace(self.facts, before=())
+            newest = self._with(wire, facts)
+            gone = wire if self.is_removal else msgspec.Raw(left_ids_json(self.wire))
+            earlier = [self._with(gone, msgspec.structs.replace(facts, status=each)) for each in self.facts.before]
+            for each in earlier:
+                each.is_removal = True
+            self._versions = (newest, *earlier)
+        return self._versions
+
+    def as_edited(self, edits: Mapping[str, "Entry"]) -> "Entry":
+        """Return the entry with the last versions of the statuses that it shows, or itself if it shows these.
+
+        ``edits`` has `edit` entries by status id, as `later_edits` does. Those up to this entry do not count: it shows
+        what they changed.
+        """
+        later: dict[str, Entry] = {}
+        for source in (edits, self.later_edits):
+            for status_id in (self.shown_ids.status, self.shown_ids.original):
+                edit = source.get(status_id or "")
+                if edit is not None and edit.position > later.get(edit.subject_id or "", self).position:
+                    later[edit.subject_id or ""] = edit
+        if not later:
+            return self
+        if self._edited is None or self._edited.later_edits != later:
+            wire = json_with_versions(self.wire, [edit.wire for edit in later.values()])
+            self._edited = self._with(wire, self.facts)
+            self._edited.later_edits = later
+        return self._edited
+
+
+NO_EDITS: Mapping[str, Entry] = MappingProxyType({})
+"""The value for entries that show no status which was edited later. All share it, because a ring has many entries."""
 
 
 def parse_published(message: bytes) -> Entry:

@@ -38,6 +38,8 @@ TAGS = MappingProxyType({"als": "gsw"} | RENAMED)
 """BCP 47 tags by those labels of the model that are not such a tag, or an old one. It uses the names of Wikipedia."""
 
 _WORD = re.compile(rf"(?:[^\W\d_]|[{NEWER_LETTERS}])[{WORD_CHARACTERS}]*")
+_ASCII_WORD = re.compile("[a-z][a-z0-9_]*")
+"""Finds the words that `_WORD` finds in a lower-case ASCII text: of 110 characters in 1.5 µs instead of 10.6."""
 
 
 @cache
@@ -55,8 +57,8 @@ def load_detector() -> LanguageDetector:
 
 def detect_language(text: str, entities: Entities) -> str:
     """Return the BCP 47 tag of the language of ``text``, ``und`` if unclear. Links, mentions and tags do not count."""
-    plain_text = (blank_entities(text, entities) if any(entities) else text)[:MAX_CHARS]
-    words = _WORD.findall(plain_text.lower())
+    plain_text = (blank_entities(text, entities) if any(entities) else text)[:MAX_CHARS].lower()
+    words = (_ASCII_WORD if plain_text.isascii() else _WORD).findall(plain_text)
     if len(words) < 2 and not has_unspaced(plain_text):
         return UNDETERMINED  # a single word could be in any language
     labels, _ = _model().predict(" ".join(words), 1, MIN_PROBABILITY)

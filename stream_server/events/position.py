@@ -1,4 +1,4 @@
-"""A position on the log, and the times that ids contain.
+"""A position on the log, the times that ids contain, and times as texts.
 
 An id is ``(milliseconds since EPOCH_MS) * 4096 + sequence``. The position of an entry has the same milliseconds and
 sequence, so ids, times and the log have one order.
@@ -58,9 +58,20 @@ def parse_iso_ms(iso: str) -> int:
     return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
+def parse_age_ms(text: str) -> int | None:
+    """Return the length in ms of an age such as ``-15m``: seconds, minutes, hours or days. None for another text."""
+    age = re.fullmatch(r"-(\d{1,9})([smhd])", text, re.ASCII)
+    return None if age is None else int(age[1]) * {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[age[2]]
+
+
 def created_ms(number: int) -> int:
     """Return the time when the object with the id ``number`` was created, in milliseconds since 1970."""
     return EPOCH_MS + (number >> 12)
+
+
+def entry_id_of(number: int) -> str:
+    """Return the id of the entry in the Redis stream from whose position the id ``number`` was made."""
+    return f"{created_ms(number)}-{number & 4095}"
 
 
 def format_iso_time(ms: int) -> str:

@@ -50,7 +50,7 @@ class LogReader:
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
         """Return up to ``max_entries`` entries after a position, or fewer if the entries are large.
 
-        Entries that show a deleted status or comment are marked. Raises `Unavailable` while Redis cannot answer.
+        Entries that show what was deleted or edited later are marked. Raises `Unavailable` while Redis cannot answer.
         """
         reading = self._reads_in_progress.get(after)
         if reading is None:
@@ -65,7 +65,7 @@ class LogReader:
         They are marked as those of `read_page`, and undecoded. Raises `Unavailable` while Redis cannot answer.
         """
         entries = await self._log.read_back(last, self._log.page_sizer.page_entries(max_entries))
-        await self._mark_deleted(entries)
+        await self._mark_changed(entries)
         for entry in entries:
             entry.drop_caches()
         return entries
@@ -91,7 +91,7 @@ class LogReader:
             if not entries:
                 message = "the log ends before this position; the server is checking it, try again"
                 raise Unavailable(message, retry_after=1)
-            await self._mark_deleted(entries)
+            await self._mark_changed(entries)
         return LogPage(entries, _loss_at(after, located))
 
     async def _read_from_replica(self, after: Position, max_entries: int) -> list[Entry]:
@@ -102,15 +102,20 @@ class LogReader:
             self._log.replica_router.fall_back_to_primary()
             return []
 
-    async def _mark_deleted(self, entries: list[Entry]) -> None:
-        """Set ``is_deleted`` or ``original_is_deleted`` of entries that show a deleted status or comment."""
+    async def _mark_changed(self, entries: list[Entry]) -> None:
+        """Mark the entries that show a deleted status or comment, or one that was edited later."""
         shown_by_entry = [(entry, _shown_ids(entry)) for entry in entries]
         status_ids = {status_id for _, shown in shown_by_entry for status_id in (shown.status, shown.original)}
         statuses = {status_id for status_id in status_ids if status_id is not None}
         comments = {shown.comment for _, shown in shown_by_entry if shown.comment is not None}
         # One set holds the ids of both, because ids of statuses and comments never coincide.
-        deleted = (statuses | comments) - await self._log.find_existing(statuses, comments)
+        existing, edits = await asyncio.gather(
+            self._log.find_existing(statuses, comments), self._log.find_edits(statuses)
+        )
+        deleted = (statuses | comments) - existing
         for entry, shown in shown_by_entry:
+            if edits:
+                entry.later_edits = {each: edits[each] for each in (shown.status, shown.original) if each in edits}
             entry.is_deleted = shown.status in deleted or shown.comment in deleted
             entry.original_is_deleted = shown.original in deleted
 
@@ -136,7 +141,10 @@ def _page_start(after: Position, located: LogLookup) -> Position:
 
 
 def _shown_ids(entry: Entry) -> ShownIds:
-    """Return what the entry shows. A plain post is not decoded: most clients pass it by without decoding it, too."""
+    """Return the ids of the status, original and comment that an entry shows. A malformed entry shows nothing.
+
+    A plain post is not decoded for this, because most clients need no decoded form of it.
+    """
     plain = _PLAIN_POST.match(entry.body) if entry.kind == "post" else None
     if plain is not None and b'"original"' not in entry.body:
         return ShownIds(status=plain[1].decode())

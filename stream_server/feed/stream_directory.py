@@ -128,7 +128,7 @@ class StreamDirectory:
         is_repeat = now >= self._next_repeat
         if is_repeat:
             for client in self._hub.registry.list_clients():
-                if not client.is_poll:
+                if client.user_id and not client.is_poll:
                     self._changed.setdefault(client.connection_id, client)
             self._next_repeat = now + 3600.0
         has_failed = False
@@ -163,12 +163,15 @@ class StreamDirectory:
     def _on_stream(self, client: Client, is_open: bool) -> None:  # noqa: FBT001 - the registry calls it
         """Record that a stream opened or ended.
 
-        If its user has too many streams in this process, close the oldest ones.
+        If its user has too many streams in this process, close the oldest ones. Nobody lists the streams of reader
+        tokens, which have no user.
         """
+        if not client.user_id:
+            return
         self._changed[client.connection_id] = client if is_open else self._row(client)
         self._has_changed.set()
-        maximum = self._streams_per_user()
-        if not is_open or not maximum or self._hub.registry.count_of(client.user_id) <= maximum:
+        maximum = self._streams_per_user() if is_open else 0
+        if not maximum or self._hub.registry.count_of(client.user_id) <= maximum:
             return
         mine = self._own_streams(client.user_id)
         mine.sort(key=lambda client: (client.opened_ms, client.connection_id))

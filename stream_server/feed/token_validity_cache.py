@@ -32,6 +32,9 @@ MAX_USERS = 20_000
 MAX_TOKENS_OF_USER = 8
 """Number of tokens of one user that are remembered, the latest ones."""
 
+MAX_READER_TOKENS = 1_000
+"""Number of reader tokens that are remembered. They have no user, so the memory has them under one empty id."""
+
 MAX_KNOWN_SECONDS = 60.0
 """Seconds after which Redis is asked again in any case, for changes by hand that are not on the log."""
 
@@ -113,7 +116,7 @@ class TokenValidityCache:
         if changes == self._changes and validity.is_valid:
             tokens = self._users.pop(token.uid, {})
             tokens.pop(token, None)
-            _make_room(tokens, MAX_TOKENS_OF_USER)
+            _make_room(tokens, MAX_TOKENS_OF_USER if token.uid else MAX_READER_TOKENS)
             _make_room(self._users, MAX_USERS)
             tokens[token] = validity, asked_at + min(MAX_KNOWN_SECONDS, validity.forgotten_in_seconds)
             self._users[token.uid] = tokens

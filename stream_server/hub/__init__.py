@@ -35,9 +35,9 @@ The states of a stream::
     there was no time to match its filters       the reader matches the entry, in small slices
     others of its group know of a loss already   it reads the entry of the log that records the loss
 
-    ENDED with the code of `goodbye`: account_deleted backfill_done closed_by_user resync shutdown suspended
-    token_expired token_revoked too_many_streams too_slow. Or without `goodbye`, from each state: left (the client
-    closed the stream), aborted (it took no bytes in time), failed (an error of the server).
+    ENDED with the code of `goodbye`: account_deleted backfill_done closed_by_user rebalanced resync shutdown
+    suspended taken_over token_expired token_revoked too_many_streams too_slow. Or without `goodbye`, from each
+    state: left (the client closed the stream), aborted (it took no bytes in time), failed (an error of the server).
 
 A stream that begins a little before the head gets what it missed in one write, and is live without a task. A client
 that waits for its socket, or for the log to become readable, is catching up. A long poll (`poll`) has the same states.
@@ -47,6 +47,8 @@ Each module imports only modules above it in this list, apart from the two packa
 
 ``disconnect``        the reasons for which a stream ends
 ``messages``          control messages: hello, heartbeat, gap, notices, goodbye; how messages become bytes on the socket
+``tally``             the numbers of events that were counted instead of sent
+``window``            what a summary stream counts until its period ends
 ``limits``            the bounds of a hub, and its counters
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
@@ -57,10 +59,11 @@ Each module imports only modules above it in this list, apart from the two packa
 ``flusher``           when waiting frames are written
 ``client_registry``   all clients by user, and the end of streams whose tokens expire
 ``catchup/``          reading past entries from the ring or the log
-``live_clients``      joining and leaving the head, and the groups there
+``live_clients``      joining and leaving the head, the groups there, and what summaries have counted
 ``heartbeats``        heartbeats; timers and checks for clients that take no bytes or gain nothing on the head
 ``router``            the way of an entry to the live clients
 ``hub``               builds these parts, and publishes each entry to them
 ``stream_session``    a client with a socket: one stream from hello to goodbye
-``poll``              clients without a socket: a long poll, and the preview of a rule
+``poll``              a client without a socket: one long poll
+``look_back``         clients that read the log backwards: the preview of a rule, counts, and recent search
 """

@@ -16,6 +16,7 @@ from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.messages import ControlMessage, Framing, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
+from stream_server.hub.window import Window
 
 
 class Sink(Protocol):
@@ -25,7 +26,10 @@ class Sink(Protocol):
         """Hand bytes to the transport. Never waits."""
 
     def buffered_bytes(self) -> float:
-        """Return the number of bytes that were passed to `write` and that the kernel has not taken yet."""
+        """Return the number of bytes that were passed to `write` and that the kernel has not taken yet.
+
+        0 after the connection has ended.
+        """
 
     def lend_descriptor(self, borrower: "Outlet | None") -> None:
         """Lend the socket's descriptor: keep ``borrower.descriptor`` up to date until the next call of this method.
@@ -113,9 +117,9 @@ class BoundFilters(NamedTuple):
     """
 
     subscription: Subscription
-    viewer: Viewer | None
-    private_view: PrivateView | None
     position: Position
+    viewer: Viewer | None = None
+    private_view: PrivateView | None = None
 
 
 class LiveGroup(Protocol):
@@ -132,16 +136,14 @@ class Outlet:
 
     Attributes:
         write: Hands bytes to the transport. Never waits.
-        buffered_bytes: Returns the bytes that the kernel has not taken yet. May raise `RuntimeError` after a close.
         descriptor: The socket's file descriptor while its transport is open and has nothing unsent, else
             `NO_DESCRIPTOR`.
     """
 
-    __slots__ = ("buffered_bytes", "descriptor", "write")
+    __slots__ = ("descriptor", "write")
 
     descriptor: int
     write: Callable[[bytes], None]
-    buffered_bytes: Callable[[], float]
 
 
 class Client(Outlet):
@@ -167,28 +169,27 @@ class Client(Outlet):
         joined_version: Version of the group (`ClientGroup.version`) at which the client joined it.
         written_before_joining: Number of events that were written to the client before it joined its present group.
         batched_before_joining: Number of events that its present group had put into batches before it joined.
+        window: What a summary stream has counted while it catches up. None for others, and while it is live: then the
+            window of its group counts for it.
     """
 
     __slots__ = (
         "_next_warning_at", "_search_keys", "batched_before_joining", "connection_id", "disconnect_reason", "framing",
         "group", "is_peer_dead", "joined_version", "last_rollback", "must_show_progress", "opened_ms", "overflowed",
         "parameters", "path", "position", "private_view", "since", "subscription", "token", "until",
-        "user_id", "viewer", "written_before_joining",
+        "user_id", "viewer", "window", "written_before_joining",
     )  # fmt: skip
 
     is_poll: ClassVar[bool] = False
     sink: Sink | None = None
 
-    def __init__(
-        self, request: SubscribeRequest, write: Callable[[bytes], None], buffered_bytes: Callable[[], float]
-    ) -> None:
+    def __init__(self, request: SubscribeRequest, write: Callable[[bytes], None]) -> None:
         (
             self.connection_id, self.user_id, self.token, self.subscription, self.framing, self.position, self.viewer,
             self.private_view, self.until, self.opened_ms, self.path, self.parameters,
         ) = request  # fmt: skip
         self.since = self.position
         self.write = write
-        self.buffered_bytes = buffered_bytes
         self.descriptor = NO_DESCRIPTOR
         self.overflowed = self.must_show_progress = self.is_peer_dead = False
         self.joined_version = self.written_before_joining = self.batched_before_joining = 0
@@ -197,10 +198,12 @@ class Client(Outlet):
         self.last_rollback: tuple[Position, Position] | None = None
         self.disconnect_reason: DisconnectReason | None = None
         self.group: LiveGroup | None = None
+        summary_ms = self.framing.summary_ms
+        self.window = Window(summary_ms, self.position) if summary_ms else None
 
-    def lose_socket(self) -> None:
-        """Write nothing more, because the connection has ended. The client may still be a member of its group."""
-        self.write, self.buffered_bytes = lambda _: None, lambda: 0
+    def buffered_bytes(self) -> float:
+        """Return the bytes that the kernel has not taken yet. A client without a socket seems to be full always."""
+        return math.inf if self.sink is None else self.sink.buffered_bytes()
 
     def wake(self) -> None:
         """Let the client's task act: frames do not fit, or the hub demotes or disconnects the client."""
@@ -221,7 +224,14 @@ class Client(Outlet):
         """Key of the client's group. Clients with equal keys share frames. A private view has a group of its own."""
         if self.private_view is not None:
             return self.connection_id
+        if self.window is not None:  # what a window has counted depends on its start
+            return self.subscription.canonical_form, self.framing, self.window.start
         return self.subscription.canonical_form, self.framing
+
+    @property
+    def resume_position(self) -> Position:
+        """Position at which the client may resume: behind all that it was told. Call it while it is not live."""
+        return self.position if self.window is None else self.window.start
 
     @property
     def uses_saved_rules(self) -> bool:
@@ -281,7 +291,7 @@ class Client(Outlet):
     def use_filters(self, filters: BoundFilters, parameters: str) -> None:
         """Go on with other filters from the current position on. Call it while the client is not live."""
         self.end_private_view()
-        self.subscription, self.viewer, self.private_view, _ = filters
+        self.subscription, self.viewer, self.private_view = filters.subscription, filters.viewer, filters.private_view
         self.parameters = parameters
 
     def end_private_view(self) -> None:
@@ -347,7 +357,11 @@ class SocketlessClient(Client):
     is_poll = True
 
     def __init__(self, request: SubscribeRequest) -> None:
-        super().__init__(request, lambda _: None, lambda: math.inf)  # it seems to be full always
+        super().__init__(request, drop_bytes)
+
+
+def drop_bytes(data: bytes) -> None:
+    """Take bytes for a client that has no socket, or whose connection has ended."""
 
 
 class FilterChange(Protocol):

@@ -14,15 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from contextvars import Context
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from filters.inverted_lists import CompactSet, with_item, without_item
 from stream_server.events.content import MalformedEntry
-from stream_server.events.entry import Entry, Revocation, StreamCommand
+from stream_server.events.entry import Entry
+from stream_server.events.internal import Revocation, StreamCommand
 from stream_server.hub.client import Client, StreamToken
-from stream_server.hub.disconnect import CLOSED_BY_USER, TOKEN_EXPIRED, TOKEN_REVOKED, TOO_MANY_STREAMS
+from stream_server.hub.disconnect import BY_COMMAND, CLOSED_BY_USER, TOKEN_EXPIRED, TOKEN_REVOKED, DisconnectReason
 from stream_server.hub.group import ClientGroup
 
 _Item = TypeVar("_Item", bound=Hashable)
@@ -78,11 +79,13 @@ class TokenExpiry:
     def forget(self, client: Client) -> None:
         """Watch a client no longer. Stop the timer that it was the last to need."""
         moment = client.token.expires_at
-        for group in [one for one in self._groups.get(moment, ()) if client in one.clients]:
-            group.clients.remove(client)
-            if not group.clients:
-                group.timer.cancel()
-                self._drop(moment, group)
+        for group in self._groups.get(moment, ()):
+            if client in group.clients:
+                group.clients.remove(client)
+                if not group.clients:
+                    group.timer.cancel()
+                    self._drop(moment, group)
+                return
 
     def _end(self, moment: float, group: ExpiryGroup) -> None:
         self._drop(moment, group)
@@ -109,6 +112,7 @@ class ClientRegistry:
         self._following_groups: dict[str, CompactSet[ClientGroup]] = {}
         self._group_of_view: dict[int, ClientGroup] = {}
         self._revocations: dict[tuple[str, str], float] = {}
+        self._closed_early: dict[str, DisconnectReason] = {}  # by connection
         self._expiry = TokenExpiry()
         self.on_stream: Callable[[Client, bool], None] = lambda *_: None
         self.open_by_framing: Counter[str] = Counter()
@@ -128,6 +132,8 @@ class ClientRegistry:
             self.on_stream(client, True)
         if self._revocations and self._is_revoked(client):
             client.disconnect(TOKEN_REVOKED)
+        if self._closed_early and (reason := self._closed_early.pop(client.connection_id, None)) is not None:
+            client.disconnect(reason)
 
     def discard(self, client: Client) -> None:
         if client not in self._clients.get(client.user_id, ()):
@@ -168,8 +174,7 @@ class ClientRegistry:
 
     def _remember(self, user_id: str, what: str, issued_until: float) -> None:
         self._revocations[user_id, what] = issued_until
-        if len(self._revocations) > 10_000:
-            del self._revocations[next(iter(self._revocations))]  # the oldest one
+        _forget_oldest(self._revocations)
 
     def _is_revoked(self, client: Client) -> bool:
         user_id, token = client.user_id, client.token
@@ -179,12 +184,18 @@ class ClientRegistry:
         return is_listed or token.issued_at <= self._revocations.get((user_id, _ALL_TOKENS), -math.inf)
 
     def obey(self, command: StreamCommand) -> None:
-        """Close or prolong the stream that a command names, if this process has it."""
-        for client in self.clients_of(command.uid):
-            if client.connection_id != command.connection:
-                continue
+        """Close or prolong the stream that a command names, if this process has it.
+
+        A stream may be closed before it is here: another connection took its subscription over while it was opening.
+        """
+        named = [client for client in self.clients_of(command.uid) if client.connection_id == command.connection]
+        reason = BY_COMMAND.get(command.code, CLOSED_BY_USER)
+        if command.action == "close" and not named:
+            self._closed_early[command.connection] = reason
+            _forget_oldest(self._closed_early)
+        for client in named:
             if command.action == "close":
-                client.disconnect(TOO_MANY_STREAMS if command.code == TOO_MANY_STREAMS.code else CLOSED_BY_USER)
+                client.disconnect(reason)
                 continue
             # The filters may have changed since the command was sent, so they may require other scopes now.
             suffices = command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
@@ -237,6 +248,12 @@ class ClientRegistry:
         except MalformedEntry:
             return []
         return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
+
+
+def _forget_oldest(remembered: dict[Any, Any]) -> None:
+    """Remove the oldest of more than 10,000 values: what they are about has happened since, or never will."""
+    if len(remembered) > 10_000:
+        del remembered[next(iter(remembered))]
 
 
 def _discard_item(items_by_user: dict[str, CompactSet[_Item]], user_id: str, item: _Item) -> None:

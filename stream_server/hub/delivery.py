@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
-from stream_server.events.entry import CREATION_KINDS, EncodeEntry, Entry
+from stream_server.events.entry import EncodeEntry, Entry
 from stream_server.events.one_line import encode_json
 from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,
@@ -46,10 +46,15 @@ def decide(entry: Entry, subscription: Subscription, view: View, deleted: Delete
 
     ``deleted`` says whether users have since deleted the entry's status, comment or original. Raises `FilterFailure`
     if a filter raises, and `MalformedEntry` if the entry is invalid.
+
+    Of an entry with several versions of its status, the client receives the first that it may.
     """
+    if entry.facts.before:
+        found = (decide(version, subscription, view, deleted) for version in entry.versions())
+        return next((delivery for delivery in found if delivery is not None), None)
     if isinstance(view, PrivateView):
         rendered = view.render(entry, subscription, deleted)
-    elif deleted.subject and entry.kind not in CREATION_KINDS:
+    elif deleted.subject and not entry.is_removal:
         return None
     elif entry.quoted_author is None:  # the filter runs first, because most entries do not match
         rendered = view.render_today(entry) if subscription.matches(entry.event) else None
@@ -63,6 +68,14 @@ def decide(entry: Entry, subscription: Subscription, view: View, deleted: Delete
         return None
     matched_json = encode_matched(subscription, entry_to_match(entry, rendered))
     return Delivery(remove_deleted(entry, rendered, deleted), matched_json)
+
+
+def was_found(entry: Entry, subscription: Subscription, view: View) -> bool:
+    """Return whether the filters match an entry as it was written, with the original of a quote or without it."""
+    forms = (entry,) if entry.quoted_author is None else (entry, entry.without_original())
+    if isinstance(view, PrivateView):
+        return any(view.matches(form, subscription) for form in forms)
+    return any(subscription.matches(form.event) for form in forms)
 
 
 def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:

@@ -1,12 +1,10 @@
 """The live clients with equal subscriptions and framings: one index entry, one list of frames, one joined write.
 
-A `Batch` is one joined write to the clients of a group, in slices so that other tasks get their turn. A `Wave` is the
-groups whose frames are written before those of the next wave. `DeliveryTimes` counts how long events take from the log
-to the sockets.
+A `Batch` is one joined write to the clients of a group, in slices so that other tasks get their turn. `DeliveryTimes`
+counts how long events take from the log to the sockets.
 """
 
 import logging
-import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -20,6 +18,7 @@ from stream_server.events.position import Position
 from stream_server.hub.client import Client
 from stream_server.hub.messages import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
+from stream_server.hub.window import Window
 
 SendToEach: TypeAlias = Callable[[tuple[Client, ...], bytes], Sequence[Client]]
 """Sends to those of the clients that have nothing unsent, and returns the others, to which no byte was sent."""
@@ -56,62 +55,86 @@ class WriteLimits(NamedTuple):
     on_overflow: "Callable[[Client, Batch], None]"
 
 
+WrappedFrames: TypeAlias = defaultdict[WrapBytes, dict[bytes, bytes]]
+"""What each function made of single frames during one flush, by the frame.
+
+At low rates most groups have one frame, and this frame is the same in all of them.
+"""
+
+
+def wrap_once(wrap: WrapBytes, frame: bytes, wrapped: WrappedFrames) -> bytes:
+    """Return what ``wrap`` makes of a frame. ``wrapped`` has what it made before, and keeps the result."""
+    known = wrapped[wrap]
+    return known.get(frame) or known.setdefault(frame, wrap(frame))
+
+
+def wrap_joined(wrap: WrapBytes, frames: Sequence[bytes], wrapped: WrappedFrames) -> bytes:
+    """Return what ``wrap`` makes of frames that leave together. ``wrapped`` keeps the result of a single frame."""
+    return wrap(b"".join(frames)) if len(frames) > 1 else wrap_once(wrap, frames[0], wrapped)
+
+
+def write_to_one(only_client: tuple[Client], data: bytes, warning_bytes: int) -> bool:
+    """Write to a client, unless it has more than ``warning_bytes`` unsent or an error. Return whether it was done."""
+    try:
+        for client in send_to_each(only_client, data):
+            if client.buffered_bytes() > warning_bytes:
+                return False
+            client.write(data)
+    except Exception:  # noqa: BLE001 - nothing was written, and the caller's batch finds the same error
+        return False
+    return True
+
+
 class Batch:
-    """A group's joined frames: the same bytes for each client that has been in the group since the batch was made.
+    """Frames of a group, joined: the same bytes for each client that was in the group when the batch was sealed.
 
     Attributes:
-        group: The group.
         resume_position: Position before the first frame. A client that cannot take the batch catches up from here.
         event_count: Number of frames that are events. Control messages, such as heartbeats, do not count.
         batched_before: Number of events in the earlier batches of the group.
-        served_count: Number of clients to which the batch was written so far.
-        wave: The wave to which the batch belongs.
     """
 
     __slots__ = (
-        "_data", "_frames", "_history", "_next_index", "_recipients", "_version", "_wrap", "batched_before",
-        "event_count", "group", "resume_position", "served_count", "wave",
+        "_data", "_frames", "_group", "_history", "_next_index", "_recipients", "_version", "batched_before",
+        "event_count", "resume_position",
     )  # fmt: skip
 
-    def __init__(
-        self, group: "ClientGroup", wrap: WrapBytes, frames: list[bytes], control_count: int, data: bytes | None,
-        resume: Position, wave: "Wave", history: SharedHistory | None = None,
-    ) -> None:  # fmt: skip
-        """``data`` are the joined and wrapped frames, if they are known. ``history`` is the group's, if it has one.
-
-        ``control_count`` of the frames are control messages.
-        """
-        self.group = group
-        self.resume_position = resume
-        self.event_count = len(frames) - control_count
+    def __init__(self, group: "ClientGroup", resume_position: Position, event_count: int) -> None:
+        """Take over what waits for the present clients of ``group``. ``event_count`` of its frames are events."""
+        self.resume_position = resume_position
+        self.event_count = event_count
         self.batched_before = group.batched
-        self.served_count = 0
-        self.wave = wave
-        self._frames = frames
-        self._wrap = wrap
-        self._history = history
-        self._data = data
+        self._group = group
+        self._frames = tuple(group.pending_frames)
         self._recipients = group.snapshot()
+        self._history = group.history if len(group.members) >= MIN_SHARING_CLIENTS else None
+        self._data: bytes | None = None
         self._next_index = 0
         self._version = group.version
 
     @property
     def remaining_count(self) -> int:
+        """Number of clients to which the batch was not written yet."""
         return len(self._recipients) - self._next_index
 
-    def write_slice(self, limits: WriteLimits, max_writes: int) -> None:
-        """Write to the next ``max_writes`` clients. Call ``limits.on_overflow`` for each client without room.
+    def write_slice(self, limits: WriteLimits, max_writes: int, wrapped: WrappedFrames) -> int:
+        """Write to the next ``max_writes`` clients. Return how many of them got the batch.
 
-        A client without unsent bytes always has room for a batch of one frame, even if it exceeds ``limits.max_bytes``.
+        Calls ``limits.on_overflow`` for each client without room. A client without unsent bytes always has room for a
+        batch of one frame, even if it exceeds ``limits.max_bytes``.
         """
         recipients = self._recipients[self._next_index : self._next_index + max_writes]
         self._next_index += len(recipients)
-        if self.group.version != self._version:  # a client that left and came back has read the frames already
+        if self._group.version != self._version:  # a client that left and came back has read the frames already
             recipients = tuple(
-                client for client in recipients if client.group is self.group and client.joined_version <= self._version
+                [
+                    client
+                    for client in recipients
+                    if client.group is self._group and client.joined_version <= self._version
+                ]
             )
         try:
-            data = self._data or self._join()
+            data = self._data or self._join(wrapped)
         except Exception:  # the frames are lost for these clients here, so let them catch up instead
             for client in recipients:
                 limits.on_overflow(client, self)
@@ -119,12 +142,15 @@ class Batch:
         max_unsent = limits.max_bytes - len(data)
         if len(self._frames) == 1:
             max_unsent = max(max_unsent, 0)
-        self._write_to(recipients, data, min(max_unsent, limits.warning_bytes), max_unsent, limits)
+        return self._write_to(recipients, data, min(max_unsent, limits.warning_bytes), max_unsent, limits)
 
     def _write_to(
         self, recipients: tuple[Client, ...], data: bytes, warning: float, max_unsent: float, limits: WriteLimits
-    ) -> None:
-        """Write ``data`` to each client with room. The loop runs for every client, so it calls few functions."""
+    ) -> int:
+        """Write ``data`` to each client with room, and return how many there were.
+
+        The loop runs for every client, so it calls few functions.
+        """
         refused_count = 0
         for client in send_to_each(recipients, data) if warning >= 0 else recipients:
             try:
@@ -136,7 +162,7 @@ class Batch:
                 if unsent <= max_unsent:
                     if limits.on_slow(client, self.resume_position, unsent) and self._history is not None:
                         self._history.forget()  # the client has just got a message of its own
-                        write(self._wrap(b"".join(self._frames)))
+                        write(self._group.wrap(b"".join(self._frames)))
                     else:
                         write(data)
                     continue
@@ -146,11 +172,14 @@ class Batch:
                 logger.exception("writing to a client failed")  # must not cost the other clients their frames either
             limits.on_overflow(client, self)
             refused_count += 1
-        self.served_count += len(recipients) - refused_count
+        return len(recipients) - refused_count
 
-    def _join(self) -> bytes:
-        joined = b"".join(self._frames)  # as late as possible: groups share frames, but not this copy
-        self._data = self._wrap(joined) if self._history is None else self._history.wrap(joined, self._version)
+    def _join(self, wrapped: WrappedFrames) -> bytes:
+        """Return the bytes for the sockets. Late, because groups share their frames, but not this copy."""
+        if self._history is None:
+            self._data = wrap_joined(self._group.wrap, self._frames, wrapped)
+        else:
+            self._data = self._history.wrap(b"".join(self._frames), self._version)
         return self._data
 
 
@@ -204,51 +233,39 @@ class DeliveryTimes:
         yield from zip(FILTER_KINDS, self._counts, self._sums, strict=True)
 
 
-WrappedFrames: TypeAlias = defaultdict[WrapBytes, dict[bytes, bytes]]
-"""What each function made of single frames during one flush, by the frame.
-
-At low rates most groups have one frame, and this frame is the same in all of them.
-"""
-
-
-def wrap_once(wrap: WrapBytes, frame: bytes, wrapped: WrappedFrames) -> bytes:
-    """Return what ``wrap`` makes of a frame. ``wrapped`` has what it made before, and keeps the result."""
-    known = wrapped[wrap]
-    return known.get(frame) or known.setdefault(frame, wrap(frame))
-
-
-def write_to_one(client: Client, data: bytes, warning_bytes: int) -> bool:
-    """Write to a client, unless it has more than ``warning_bytes`` unsent or an error. Return whether it was done."""
-    try:
-        if send_to_each((client,), data):
-            if client.buffered_bytes() > warning_bytes:
-                return False
-            client.write(data)
-    except Exception:  # noqa: BLE001 - nothing was written, and the caller's batch finds the same error
-        return False
-    return True
-
-
 class ClientGroup:
-    """The live clients that share every frame, and the frames that wait for the next flush.
+    """The live clients that share every frame, and all that waits for them.
+
+    What waits are the batches that are sealed and not written, and then the frames that are *pending*. The next frame
+    joins the pending ones. They become a batch when they must not get more frames or more clients.
 
     Attributes:
         key: Key of the group (`Client.group_key`).
-        shared_framing: The format of its messages. None if they report matches, which other groups do not share.
+        subscription: The filters of its clients.
+        framing: The format of its messages.
+        encode_entry: Function of its framing that makes a frame of an entry.
+        shared_framing: Its framing, if other groups may have the same frame of an entry. None if its frames report what
+            has matched, or if it counts entries.
+        wrap: Function of its framing that wraps one joined write for the sockets.
+        history: The bytes that its clients have got, if its framing compresses with them.
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
         filter_kind: Kind of its filter, an index of :data:`FILTER_KINDS`.
         members: Its clients.
         version: Number of clients that have joined or left.
-        batched: Number of events in all its batches. So the events of a client need no counting while it is live.
-        resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
+        batched: Number of events that were sealed or written. So the events of a client need no counting while it is
+            live.
+        sealed_batches: Its batches that are not written to all their clients yet, the oldest first.
+        pending_frames: Its pending frames.
+        resume_position: Position before the first pending frame, None if there is none. A client that cannot take the
             frames catches up from here.
         next_heartbeat_at: Time of the next heartbeat, in seconds of the event loop's clock.
+        window: What the clients of a summary have in common: all that it has counted. None in other groups.
     """
 
     __slots__ = (
-        "_history", "_pending_control_count", "_snapshot", "_wrap", "batched", "encode_entry", "filter_kind", "framing",
-        "key", "members", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "shared_framing",
-        "subscription", "version",
+        "_pending_control_count", "_snapshot", "batched", "encode_entry", "filter_kind", "framing", "history", "key",
+        "members", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "sealed_batches",
+        "shared_framing", "subscription", "version", "window", "wrap",
     )  # fmt: skip
 
     def __init__(
@@ -258,21 +275,25 @@ class ClientGroup:
         self.subscription = subscription
         self.framing = framing
         self.encode_entry = framing.encode_entry
-        self.shared_framing = None if subscription.reports_matches else framing
-        self._wrap = framing.wrap
+        self.shared_framing = None if subscription.reports_matches or framing.summary_ms else framing
+        self.wrap = framing.wrap
+        self.history = None if framing.wrap_after is None else SharedHistory(framing.wrap_after)
         self.private_view = private_view
         kinds = {_KIND_BY_NAME.get(base.name, _OTHER_KIND) for base in subscription.bases}
         self.filter_kind = kinds.pop() if len(kinds) == 1 else _COMBINED_KIND
         self.members: CompactSet[Client] = ()
         self._snapshot: tuple[Client, ...] | None = None
         self.version = self.batched = self._pending_control_count = 0
+        self.sealed_batches: tuple[Batch, ...] = ()
         self.pending_frames: list[bytes] = []
         self.resume_position: Position | None = None
         self.next_heartbeat_at = 0.0
-        self._history = None if framing.wrap_after is None else SharedHistory(framing.wrap_after)
+        self.window: Window | None = None
 
     def add(self, client: Client) -> None:
-        """Make a client a member. The frames that wait must be in a batch already, or the client would get them."""
+        """Make a client a member. It gets nothing that waits already."""
+        if self.resume_position is not None:
+            self.seal()
         self.version += 1
         self._snapshot = None
         self.members = with_item(self.members, client)
@@ -281,13 +302,16 @@ class ClientGroup:
             client.sink.lend_descriptor(client)
 
     def remove(self, client: Client) -> None:
-        """End the membership of a client."""
+        """End the membership of a client. What waits for the last one is dropped."""
         self.version += 1
         self._snapshot = None
         self.members = without_item(self.members, client)
         client.group = None
         if client.sink is not None:
             client.sink.lend_descriptor(None)
+        if not self.members:
+            self.seal()
+            self.sealed_batches = ()
 
     def snapshot(self) -> tuple[Client, ...]:
         """Return the present clients. The tuple is cached until a client joins or leaves."""
@@ -295,81 +319,44 @@ class ClientGroup:
             self._snapshot = tuple(self.members)
         return self._snapshot
 
-    def queue_control_frame(self, frame: bytes, previous_head: Position) -> bool:
-        """Add an encoded control message, unless it is empty. Return True if a flush must be scheduled."""
-        self._pending_control_count += bool(frame)
-        return self.queue_frame(frame, previous_head)
+    def queue_frame(self, frame: bytes, previous_head: Position, *, is_control: bool = False) -> bool:
+        """Add an encoded message to the pending frames. Return True if it is the first, which must be scheduled.
 
-    def queue_frame(self, frame: bytes, previous_head: Position) -> bool:
-        """Add the frame of an entry, unless it is empty. Return True if a flush must be scheduled."""
+        An empty one is ignored: the framing has no form for the message. ``previous_head`` is the position before it.
+        """
         if not frame:
             return False
         self.pending_frames.append(frame)
+        self._pending_control_count += is_control
         if self.resume_position is not None:
             return False
         self.resume_position = previous_head
         return True
 
-    def write_to_only_member(self, warning_bytes: int, most_bytes: int, wrapped: WrappedFrames) -> int | None:
-        """Write the waiting frames to the only client of the group. Return the number of events among them.
-
-        The client may have ``warning_bytes`` unsent (see `WriteLimits`), and the frames may have ``most_bytes``.
-        Returns None and leaves the frames if there are several clients, or if the client has many unsent bytes or a
-        closed transport. The caller then uses a batch. This runs for every client and flush, so it makes few calls.
-        """
-        members, frames = self.members, self.pending_frames
-        if len(members) != 1:
-            return None
-        (client,) = members
-        try:
-            data = self._wrap(b"".join(frames)) if len(frames) > 1 else wrap_once(self._wrap, frames[0], wrapped)
-        except Exception:  # noqa: BLE001 - nothing was written, and the batch finds the same error
-            return None
-        if len(data) > most_bytes or not write_to_one(client, data, warning_bytes):
-            return None
-        event_count = len(frames) - self._pending_control_count
+    def end_pending(self) -> int:
+        """Leave no frame pending, because all were written or sealed. Return the number of events among them."""
+        event_count = len(self.pending_frames) - self._pending_control_count
         self.batched += event_count
-        frames.clear()
+        self.pending_frames.clear()
         self.resume_position = None
         self._pending_control_count = 0
         return event_count
 
-    def take_batch(self, wave: "Wave", wrapped: WrappedFrames) -> Batch:
-        """Return the waiting frames as one batch of ``wave`` for all present clients."""
-        assert self.resume_position is not None
-        frames = self.pending_frames
-        history = self._history if len(self.members) >= MIN_SHARING_CLIENTS else None
-        data = None
-        if len(frames) == 1 and history is None:
-            data = wrap_once(self._wrap, frames[0], wrapped)
-        batch = Batch(self, self._wrap, frames, self._pending_control_count, data, self.resume_position, wave, history)
-        self.batched += batch.event_count
-        self.pending_frames = []
-        self.resume_position = None
-        self._pending_control_count = 0
-        return batch
+    def seal(self) -> None:
+        """Make the pending frames, if there are any, a batch for the present clients."""
+        if self.resume_position is not None:
+            batch = Batch(self, self.resume_position, len(self.pending_frames) - self._pending_control_count)
+            self.sealed_batches = (*self.sealed_batches, batch)
+            self.end_pending()
 
+    def write_oldest_batch(self, limits: WriteLimits, max_writes: int, wrapped: WrappedFrames) -> tuple[int, int]:
+        """Write the oldest sealed batch to its next clients. Return the numbers of writes and of delivered events.
 
-NO_ENTRY = sys.maxsize
-"""Instead of the time of the oldest entry of a wave: the wave has none."""
-
-
-class Wave:
-    """A part of a burst: the groups whose frames are written to all their clients before those of the next wave.
-
-    Attributes:
-        number: Waves are counted from 1. The wave 0 is empty.
-        groups: The groups whose frames wait and are no batch yet, in the order of their first frames.
-        entry_bytes: Memory of its entries in bytes, which is more than their frames take.
-        oldest_ms: Time of its oldest entry that a group waits with, in ms since 1970.
-        calls: What is called when the frames of this wave, and of all before it, are written.
-    """
-
-    __slots__ = ("calls", "entry_bytes", "groups", "number", "oldest_ms")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.groups: dict[ClientGroup, None] = {}
-        self.entry_bytes = 0
-        self.oldest_ms = NO_ENTRY
-        self.calls: list[Callable[[], None]] = []
+        Makes at most ``max_writes`` writes. The group forgets a batch that is written to all its clients. Raises what
+        the function raises that wraps the frames.
+        """
+        batch = self.sealed_batches[0]
+        writes = min(batch.remaining_count, max_writes)
+        if writes == batch.remaining_count:
+            self.sealed_batches = self.sealed_batches[1:]
+        return writes, batch.event_count * batch.write_slice(limits, writes, wrapped)

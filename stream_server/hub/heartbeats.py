@@ -199,6 +199,8 @@ class Heartbeats:
     def _tick(self) -> None:
         try:
             self._find_stuck_and_silent()
+            if self._live.summaries.groups:
+                self._live.summaries.close_due(self._now_ms() - self._lag_ms())
             self._queue_heartbeats()
             self._after_check()
         finally:  # an error costs one tick, not all further heartbeats
@@ -230,9 +232,12 @@ class Heartbeats:
             for client in group.members:
                 if not client.is_poll and client.has_buffered_bytes():
                     self._unacked_at_last_check[client] = client.unacked_bytes()
-            frame = frames.get(group.framing)
+            frame = None if group.window is not None else frames.get(group.framing)
             if frame is None:
-                message = messages.heartbeat_message(live.head, self._now_ms(), self._lag_ms())
-                frame = frames[group.framing] = group.framing.encode_control(message)
-            live.queue_control(group, frame)
+                cursor = live.head if group.window is None else group.window.start
+                message = messages.heartbeat_message(cursor, self._now_ms(), self._lag_ms())
+                frame = group.framing.encode_control(message)
+                if group.window is None:
+                    frames[group.framing] = frame
+            live.queue_frame(group, frame, is_control=True)
             self._groups_to_check.append(group)

@@ -69,6 +69,12 @@ class Hub:
     """Delivers the log's entries to the clients of one server process, live or catching up.
 
     Attributes:
+        counters: Counts what the hub did, for the metrics.
+        ring: The newest entries, in memory.
+        viewer_cache: The viewers of the users who have streams here, or had one lately.
+        saved_rules: The parsed rules of users, for ``rules=saved``.
+        preview_slots: Limits the previews of rules that run at the same time.
+        catchup_reader: Reads the pages of the clients that are behind the head.
         registry: All clients by user, live or catching up.
         background_tasks: Tasks of the streams that catch up or end.
         departures: Takes the streams whose connections have ended out of the hub.
@@ -143,7 +149,7 @@ class Hub:
                 elif kind == "uncomment":
                     self._router.part_readers(entry)
                 self._router.deliver(entry, is_last=is_last and routed is None)  # a trace shows the end of a flush
-                live.flusher.add_entry(entry)
+                live.flusher.count_entry(entry)
         except MalformedEntry:
             self.counters.malformed += 1
         finally:
@@ -191,10 +197,11 @@ class Hub:
 
     def unregister(self, client: Client) -> None:
         """Remove a client whose connection or request has ended. It is not woken any more."""
-        if client.is_live:
-            self.live.remove(client, self.head)
+        if client.group is not None:
+            self.live.remove(client, self.live.head)
         self.registry.discard(client)
-        client.end_private_view()
+        if client.private_view is not None:
+            client.end_private_view()
         if client.disconnect_reason is None:
             client.disconnect_reason = reasons.GONE
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 MAX_CONCURRENT_PREVIEWS = 2
-"""Most previews of rules that run at the same time. Each one takes a slice of every iteration of the event loop."""
+"""Most previews, counts and searches at the same time. Each one takes a slice of every iteration of the event loop."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Gap(NamedTuple):
 
 
 class StreamNotice(NamedTuple):
-    """A control message for one stream: ``effective`` (its saved rules changed) or ``warning``.
+    """A message for one stream: ``effective`` (its saved rules changed), ``warning``, or ``count`` of a summary.
 
     ``position`` is the cursor of the message. For ``effective``, the new rules apply to the entries after it.
     ``members`` are the members that the JSON message has besides its kind, cursor and time.
@@ -122,7 +122,7 @@ WrapAfter: TypeAlias = Callable[[bytes, bytes], bytes]
 
 MIN_SHARING_CLIENTS = 8
 """Fewest clients of a group with a history. A history costs one compression for each group and flush, and fewer clients
-save less than that. Groups without a history share single frames instead, see `ClientGroup.take_batch`."""
+save less than that. Groups without a history share single frames instead, see `Batch.write_slice`."""
 
 MAX_HISTORY_BYTES = 4096
 """Longest history of a group, about six posts. Twice as much makes an event one byte in twenty shorter."""
@@ -173,7 +173,8 @@ class Framing(NamedTuple):
 
     ``encode_entry`` and ``encode_control`` encode one message. ``wrap`` wraps the joined bytes of several messages.
     ``content_coding`` names the compression that ``wrap`` contains. ``wrap_after``, if there is one, compresses better,
-    but only for clients that have got equal bytes before: see `SharedHistory`.
+    but only for clients that have got equal bytes before: see `SharedHistory`. With ``summary_ms``, a stream has a
+    message `count` for each period of this length in ms, in the place of its events (`window`).
     """
 
     name: str
@@ -182,3 +183,4 @@ class Framing(NamedTuple):
     wrap: WrapBytes
     content_coding: str = IDENTITY
     wrap_after: WrapAfter | None = None
+    summary_ms: int = 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from filters.base import FilterFailure
 from filters.index_keys import user_key
 from stream_server.events.content import MalformedEntry
-from stream_server.events.entry import CREATION_KINDS, INTERNAL_KINDS, PUBLIC_AUDIENCE, EncodeEntry, Entry
+from stream_server.events.entry import INTERNAL_KINDS, PUBLIC_AUDIENCE, EncodeEntry, Entry
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
@@ -83,7 +83,22 @@ class RollbackNotices:
         client.disconnect(reasons.RESYNC)
 
     def _queue_gap(self, group: ClientGroup, gap: Gap) -> None:
-        self._live.queue_control(group, group.framing.encode_control(messages.gap_message(gap, self._now_ms())))
+        if group.window is not None:
+            self._live.summaries.close(group)
+        frame = group.framing.encode_control(messages.gap_message(gap, self._now_ms()))
+        self._live.queue_frame(group, frame, is_control=True)
+        if group.window is not None:
+            self._live.summaries.restart(group, gap.end)
+
+
+def _without_repetition(versions: list[tuple[Entry, list[ClientGroup]]]) -> list[tuple[Entry, list[ClientGroup]]]:
+    """Return the groups that get each version of an entry. A group gets the first version that it matches."""
+    reached = set[ClientGroup]()
+    first = []
+    for version, groups in versions:
+        first.append((version, [group for group in groups if group not in reached]))
+        reached.update(groups)
+    return first
 
 
 INTERNAL_KIND_SET = frozenset(INTERNAL_KINDS)
@@ -153,30 +168,27 @@ class Router:
         if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             self._deliver_to_private_groups(self._registry.addressed_groups(entry), entry)
             return
-        rendered = self._restricted_accounts.render_today(entry)
-        is_quote = entry.quoted_author is not None
-        forms = [entry]
-        if is_quote and (live.private_group_count or rendered is not entry):
-            forms.append(entry.without_original())  # some users see the quote without its original
-        shared: Sequence[ClientGroup] = ()
+        shared: list[tuple[Entry, list[ClientGroup]]] = []
         private: dict[ClientGroup, None] = {}
-        for form in forms:
-            matching = live.index.match(form.event)
-            if live.private_group_count:
-                private.update((group, None) for group in matching if group.private_view is not None)
-                matching = [group for group in matching if group.private_view is None]
-            if rendered is not None and form is (rendered if is_quote else entry):  # as `entry_to_match` says
-                shared = matching
+        versions = entry.versions() if entry.facts.before else (entry,)
+        for version in versions:
+            rendered = self._restricted_accounts.render_today(version)
+            groups = self._match(version, rendered, private)
+            if rendered is not None:
+                shared.append((rendered, groups))
+        if len(shared) > 1:
+            shared = _without_repetition(shared)
         if live.index.failures or live.index.verification.unverified:
             self._demote_unmatched_groups()  # first: they read the entry again, also one whose other form has matched
-            shared = [group for group in shared if group.members]
+            shared = [(rendered, [group for group in groups if group.members]) for rendered, groups in shared]
             private = {group: None for group in private if group.members}
-        if rendered is not None and shared:
-            # A flush for one entry to groups of one client would take a tenth of the CPU time of their delivery.
-            left = live.flusher.write_at_once(shared, rendered) if is_last else shared
-            if left:
-                self._queue_for_shared_groups(left, rendered)
-        if entry.kind in CREATION_KINDS:
+        for rendered, groups in shared:
+            if groups:
+                # A flush for one entry to groups of one client would take a tenth of the CPU time of their delivery.
+                left = live.flusher.write_at_once(groups, rendered) if is_last else groups
+                if left:
+                    self._queue_for_shared_groups(left, rendered)
+        if versions[-1].is_removal:
             # A removal goes to the clients that received the removed post, even if they no longer follow its author.
             received = self._viewer_cache.sent_subjects.receivers_of(entry.subject_id or "")
             private.update(dict.fromkeys(self._registry.groups_of_views(received)))
@@ -185,22 +197,47 @@ class Router:
         if live.index.verification.unverified:
             self._demote_unmatched_groups()
 
+    def _match(
+        self, entry: Entry, rendered: Entry | None, private: dict[ClientGroup, None]
+    ) -> list[ClientGroup]:
+        """Return the shared groups that match an entry as the public view shows it, ``rendered``.
+
+        Adds the private groups that match one of its forms to ``private``.
+        """
+        live, shared = self._live, list[ClientGroup]()
+        is_quote = entry.quoted_author is not None
+        forms = [entry]
+        if is_quote and (live.private_group_count or rendered is not entry):
+            forms.append(entry.without_original())  # some users see the quote without its original
+        for form in forms:
+            matching = live.index.match(form.event)
+            if live.private_group_count:
+                private.update((group, None) for group in matching if group.private_view is not None)
+                matching = [group for group in matching if group.private_view is None]
+            if rendered is not None and form is (rendered if is_quote else entry):  # as `entry_to_match` says
+                shared = matching
+        return shared
+
     def _queue_for_shared_groups(self, groups: Sequence[ClientGroup], rendered: Entry) -> None:
         """Queue an entry as the public view shows it. The loop runs for every group and makes almost no calls."""
         head, first = self._live.head, []
         encode: EncodeEntry | None = None
-        shared = b""  # what `encode` made, for neighbours with the same framing
+        shared: bytes | None = None  # what `encode` made, for neighbours with the same framing
         try:
             for group in groups:
                 if group.shared_framing is None:
                     try:
-                        frame = rendered.frame(group.encode_entry, encode_matched(group.subscription, rendered))
+                        matched_json = encode_matched(group.subscription, rendered)
                     except FilterFailure:
                         self._counters.filter_failures += 1
                         self._demote_group(group)
                         continue
+                    if group.window is not None:
+                        self._live.summaries.count(group, rendered.position, matched_json)
+                        continue
+                    frame = rendered.frame(group.encode_entry, matched_json)
                 else:
-                    if group.encode_entry is not encode:
+                    if shared is None or group.encode_entry is not encode:
                         encode = group.encode_entry
                         shared = rendered.frame(encode)
                     frame = shared
@@ -211,7 +248,7 @@ class Router:
                         first.append(group)
         finally:
             if first:
-                self._live.flusher.schedule_groups(first)
+                self._live.flusher.schedule(first)
 
     def _deliver_to_private_groups(self, groups: Sequence[ClientGroup], entry: Entry) -> tuple[()]:
         """Queue an entry for the private groups that receive it. Return no group, because none is left to verify."""
@@ -223,8 +260,12 @@ class Router:
                 self._counters.filter_failures += 1
                 self._demote_group(group)
                 continue
-            if delivery is not None and group.queue_frame(delivery.frame(group.encode_entry), self._live.head):
-                self._live.flusher.schedule_groups((group,))
+            if delivery is None:
+                continue
+            if group.window is None:
+                self._live.queue_frame(group, delivery.frame(group.encode_entry))
+            else:
+                self._live.summaries.count(group, entry.position, delivery.matched_json)
         return ()
 
     def _demote_unmatched_groups(self) -> None:
@@ -271,6 +312,8 @@ class Router:
     def _update_followed_users(self, group: ClientGroup, entry: Entry) -> None:
         """Update the followed users and the index keys of a group, because its user followed or unfollowed a user."""
         live = self._live
+        if group.window is not None:  # counting again with other followed users would give another result
+            live.summaries.close(group)
         live.flusher.flush_group(group)
         if not group.members or group.private_view is None:
             return  # the flush demoted its client
@@ -285,7 +328,7 @@ class Router:
             if not client.is_live or client.private_view is not None or client.viewer is None:
                 continue
             self._live.flush(client)
-            if client.is_live:  # otherwise a frame did not fit, and the client is catching up
+            if isinstance(client.group, ClientGroup):  # otherwise a frame did not fit, and the client is catching up
                 self._live.remove(client, self._live.head)
                 client.private_view = PrivateView(client.viewer)
                 self._live.join(client)

@@ -12,11 +12,12 @@ from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import CatchUpPage
-from stream_server.hub.client import Client, FilterChange, Sink, SubscribeRequest
+from stream_server.hub.client import Client, FilterChange, Sink, SubscribeRequest, drop_bytes
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.heartbeats import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ControlMessage
+from stream_server.hub.window import Window
 
 LEFT, ABORTED, FAILED = "left", "aborted", "failed"
 """Outcomes of a stream without a ``goodbye``: the client closed it, the server dropped it, or the server failed."""
@@ -36,7 +37,7 @@ class StreamSession(Client):
         self, hub: Hub, request: SubscribeRequest, sink: Sink, on_end: Callable[[], None] | None = None
     ) -> None:
         """``on_end`` is called when the connection has ended, to give back what the stream holds."""
-        super().__init__(request, sink.write, sink.buffered_bytes)
+        super().__init__(request, sink.write)
         self._hub = hub
         self._on_end = on_end
         self.sink = sink
@@ -68,8 +69,8 @@ class StreamSession(Client):
         end = self._catch_up_end()
         is_waiting = self.position == end or self.sink.is_full
         page = None if is_waiting else self._hub.catchup_reader.read_page_at_once(self, end)
-        if page is None:
-            return None
+        if page is None or self.window is not None:
+            return page
         frames = [delivery.frame(self.framing.encode_entry) for delivery in page.deliveries]
         if sum(map(len, frames)) > self._hub.limits.catchup_write_bytes:
             return page
@@ -103,6 +104,7 @@ class StreamSession(Client):
         if bound.viewer is not None and not self._hub.viewer_cache.is_current(bound.viewer):
             self.disconnect(reasons.RESYNC)  # the log lost entries after the relations were read
             return
+        self._end_window(self.position)
         self.use_filters(bound, change.parameters)
         self._hub.registry.on_stream(self, True)  # the list of open streams has the scopes of the filters
         for notice in change.notices(self.position):
@@ -118,16 +120,22 @@ class StreamSession(Client):
         """Leave the hub in turn, after the client or the server closed the connection.
 
         Thousands may leave at once, and the index of the filters needs some time for each. The task ends now: it would
-        write to a transport that is closed.
+        write to a transport that is closed. A stream that was stopped has left the hub in a turn already.
         """
-        self.lose_socket()
+        self.write = drop_bytes  # the client may be a member of its group until its turn has come
+        if self.disconnect_reason is reasons.GONE:
+            self._end()
+            return
         if self._task is not None:
             self._task.cancel()
         self._hub.departures.run_in_turn(self._leave)
 
     def _leave(self) -> None:
-        """Clean up, and count the outcome of the stream."""
         self.stop()
+        self._end()
+
+    def _end(self) -> None:
+        """Count the outcome of the stream, and give back what it holds."""
         if self._outcome is not None:
             self._hub.counters.ended_streams[self._outcome] += 1
             self._outcome = None
@@ -254,16 +262,23 @@ class StreamSession(Client):
         if self.disconnect_reason is not None:
             return  # the page was matched with a viewer or rules that may be outdated
         if page.gap is not None:
+            self._end_window(self.position)
             self._write_control(messages.gap_message(page.gap, self._hub.now_ms()))
+            self._end_window(page.gap.end)
             if not self.accept_gap(page.gap):
                 return
-        await self._send_deliveries(page.deliveries)
+        if self.window is None:
+            await self._send_deliveries(page.deliveries)
+        else:
+            await self._count_deliveries(self.window, page.deliveries)
         self._end_page(page)
         await self._drain_socket()
 
     def _end_page(self, page: CatchUpPage) -> None:
         """Advance the client's position to the end of a page whose deliveries were sent."""
         self.position = page.end_position
+        if self.window is not None and (page.notice is not None or not self.window.count):
+            self._end_window(page.end_position)
         if page.notice is not None:
             self._write_control(messages.notice_message(page.notice, self._hub.now_ms()))
 
@@ -281,6 +296,23 @@ class StreamSession(Client):
             frames.append(frame)
             size, reached = size + len(frame), delivery.entry.position
         self._write_events(frames)
+
+    async def _count_deliveries(self, window: Window, deliveries: list[Delivery]) -> None:
+        """Count deliveries, and send what is counted when a period has ended. A period without any has no message."""
+        for delivery in deliveries:
+            position = delivery.entry.position
+            if position.ms >= window.end_ms:
+                self._end_window(window.last)
+                await self._drain_socket()
+            window.count_event(position, delivery.matched_json)
+
+    def _end_window(self, to: Position) -> None:
+        """Send what the window of a summary has counted up to ``to``, if it is anything. Count on behind ``to``."""
+        if self.window is not None and self.window.count:
+            message = messages.notice_message(self.window.close(to), self._hub.now_ms())
+            self._write_events([self.framing.encode_control(message)])
+        elif self.window is not None:
+            self.window.move(to)
 
     def _write_events(self, frames: list[bytes]) -> None:
         count = sum(map(bool, frames))  # an empty frame: the protocol cannot express the event
@@ -302,7 +334,7 @@ class StreamSession(Client):
                 raise TimeoutError  # if nothing matches, no buffer fills, so no other check finds a dead peer
         if now >= self._next_heartbeat_at:
             lag_ms = max(hub.lag_ms(), hub.now_ms() - self.position.ms)
-            await self._send_control(messages.heartbeat_message(self.position, hub.now_ms(), lag_ms))
+            await self._send_control(messages.heartbeat_message(self.resume_position, hub.now_ms(), lag_ms))
 
     async def _send_control(self, message: ControlMessage) -> None:
         self._write_control(message)
@@ -344,7 +376,7 @@ class StreamSession(Client):
         """Send `goodbye` behind the unsent bytes. Drop the connection if the client does not take them in time."""
         assert self.disconnect_reason is not None
         self._outcome = self.disconnect_reason.code
-        self._write_control(messages.goodbye_message(self.position, self._hub.now_ms(), self.disconnect_reason))
+        self._write_control(messages.goodbye_message(self.resume_position, self._hub.now_ms(), self.disconnect_reason))
         self.sink.finish(self.disconnect_reason)
         stall = StallTimer(self._hub.limits.write_timeout_seconds)
         # A slow client gets its goodbye as long as its bytes move.

@@ -194,6 +194,11 @@ _HELP_BY_NAME = {
     "log_entries": "Entries of the log, as last measured.",
     "log_bytes": "Redis memory of the log, by the counted bytes of its entries.",
     "log_age_seconds": "Age of the first entry of the log.",
+    "subscriptions_endangered": "Named subscriptions that will soon lose entries, unless they are read and acked.",
+    "webhooks_held": "Webhooks that this process delivers.",
+    "webhooks_failing": "Webhooks of all servers whose endpoint fails, and is tried again.",
+    "webhooks_waiting": "Webhooks of all servers that no process has room for: each delivers at most 1,000.",
+    "webhook_requests_total": "Requests to endpoints of webhooks, by whether they were answered with 2xx.",
     "log_trimmed_total": "Entries that this process removed from the log.",
     "ring_bytes": "Recent entries kept in memory for clients that reconnect.",
     "output_lines_dropped_total": "Lines of the log that were dropped, because nothing read them or writing failed.",
@@ -204,6 +209,7 @@ _HELP_BY_NAME = {
 _LABEL_BY_NAME = {
     "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit",
     "redis_redirects_total": "word", "replica_reads_total": "outcome",
+    "webhook_requests_total": "outcome",
 }  # fmt: skip
 
 WATCHED_METRICS = tuple(

@@ -33,7 +33,7 @@ class StreamCounts(msgspec.Struct):
     websocket: int = 0
     v1: Annotated[int, Meta(description="streams of Twitter's API v1.1")] = 0
     v2: Annotated[int, Meta(description="streams of Twitter's API v2")] = 0
-    poll: Annotated[int, Meta(description="long polls that wait, and previews of rules")] = 0
+    poll: Annotated[int, Meta(description="long polls that wait, and previews and counts of rules")] = 0
 
 
 class WorkerState(msgspec.Struct):
@@ -88,13 +88,14 @@ class SlowClient(msgspec.Struct):
 
     connection: str
     worker: int
-    uid: str
+    uid: Annotated[str, Meta(description="its user; empty for a stream of a reader token")]
     path: str
     parameters: str
     opened: Time
     behind: Annotated[int, Meta(description="entries of the log between its position and the newest")]
     unsent_bytes: int
     percent: Annotated[int, Meta(description="used share of the buffer for unsent bytes, 0 to 100")]
+    reader: Annotated[str, Meta(description="the `jti` of its reader token; empty for a stream of a user")] = ""
 
 
 class LimitState(msgspec.Struct):
@@ -118,7 +119,8 @@ class ErrorState(msgspec.Struct):
 class HostState(msgspec.Struct):
     """The state of a server: of all its worker processes, of Redis, of the log and of the jobs.
 
-    A worker that another one asks answers with the state of itself alone.
+    If another worker asks for it, a worker answers for itself: ``workers``, ``slow_clients``, ``limits`` and ``errors``
+    have its own rows only.
     """
 
     at: Time
@@ -264,7 +266,7 @@ async def find_slow_clients(hub: Hub, worker: int) -> list[SlowClient]:
         SlowClient(
             connection, worker, client.user_id, client.path, client.parameters,
             format_iso_time(int(client.opened_ms)), behind, unsent,
-            min(100, unsent * 100 // max(1, hub.limits.buffer_bytes)),
+            min(100, unsent * 100 // max(1, hub.limits.buffer_bytes)), "" if client.user_id else client.token.jti,
         )
         for behind, unsent, connection, client in slowest
     ]  # fmt: skip

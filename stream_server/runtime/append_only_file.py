@@ -123,7 +123,10 @@ def cut(damage: Damage, copy: Path) -> None:
 
 
 def undo_cut(damage: Damage, copy: Path) -> None:
-    """Append to the part what :func:`cut` has cut off, and remove the copy. The caller holds the lock of the folder."""
+    """Give the damaged file back the end that :func:`cut` has cut off. Then remove ``copy``, which has this end.
+
+    The caller holds the lock of the folder. Raises OSError.
+    """
     with damage.part.open("r+b") as part:
         part.truncate(damage.keeps)
         part.seek(damage.keeps)

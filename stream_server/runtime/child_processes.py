@@ -106,7 +106,10 @@ async def _end(child: ChildProcess, grace_seconds: float) -> None:
 
 
 def _future_of_exit(process: "subprocess.Popen[bytes]") -> "asyncio.Future[int]":
-    """Return a future of the exit code. A thread waits for it, because asyncio's processes can be lost at a cancel."""
+    """Return a future of the exit code of ``process``. A thread waits for the end of the process.
+
+    asyncio could do this too, but it may lose a process if the task that starts the process is cancelled.
+    """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 

@@ -30,12 +30,12 @@ import fcntl
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from redis import exceptions
 from redis.asyncio import Redis
@@ -71,6 +71,8 @@ SILENCE_SECONDS = 15.0
 
 SOCKET = "redis.sock"
 
+T = TypeVar("T")
+
 
 class EmbeddedRedisError(Exception):
     """The embedded Redis cannot be started or used. The message is a sentence for the person who started the server."""
@@ -81,6 +83,15 @@ class Binary(NamedTuple):
 
     path: Path
     engine: Engine
+
+
+async def _completed(work: Awaitable[T]) -> T:
+    """Return the result of a call of redis-py. Its caller is cancelled after it: it would leave a socket open."""
+    call = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(call)
+    finally:
+        await asyncio.gather(call, return_exceptions=True)
 
 
 class EmbeddedRedis:
@@ -225,7 +236,7 @@ class EmbeddedRedis:
                 process = children.start(self._log, self.binary, *options)
             async with self._client() as client:
                 await self._until_answering(client, process)
-                return form_fault(*await client.hmget(keys.META, *FORM_FIELDS))
+                return form_fault(*await _completed(client.hmget(keys.META, *FORM_FIELDS)))
         except exceptions.RedisError as error:
             raise EmbeddedRedisError(self.with_log(f"the data in {self.folder} were not read: {error}")) from None
         finally:
@@ -234,8 +245,13 @@ class EmbeddedRedis:
             self._log.unlink(missing_ok=True)
             self._log = usual_log
 
-    def _client(self) -> Redis:
-        return Redis(unix_socket_path=str(self.socket), retry=Retry(NoBackoff(), 0), socket_timeout=5.0)
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Redis]:
+        client = Redis(unix_socket_path=str(self.socket), retry=Retry(NoBackoff(), 0), socket_timeout=5.0)
+        try:
+            yield client
+        finally:
+            await _completed(client.aclose())
 
     @contextmanager
     def _not_started(self) -> Iterator[None]:
@@ -274,7 +290,7 @@ class EmbeddedRedis:
                 code = process.ended.result()
                 raise EmbeddedRedisError(self.with_log(f"{self.binary.name} ended at once with code {code}"))
             try:
-                await client.ping()
+                await _completed(client.ping())
             except exceptions.BusyLoadingError:  # loading much data may take long
                 deadline = clock() + SILENCE_SECONDS
             except (exceptions.ConnectionError, exceptions.TimeoutError):
@@ -291,12 +307,12 @@ class EmbeddedRedis:
         """
         try:
             try:
-                await client.bgrewriteaof()
+                await _completed(client.bgrewriteaof())
             except exceptions.ResponseError as error:
                 if "in progress" not in str(error):  # Redis has begun by itself, because the file was too long
                     raise
             while True:
-                state = await client.info("persistence")
+                state = await _completed(client.info("persistence"))
                 if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
                     break
                 await asyncio.sleep(0.005)
@@ -355,7 +371,10 @@ def carried() -> list[Path]:
 
 
 def engine_of_binary(binary: Path) -> Engine | None:
-    """Return name and version by ``binary --version``; None if the program does not run or is neither of the two."""
+    """Return what ``binary --version`` tells: Redis or Valkey, and its version.
+
+    Return None if the program does not run, or if it is another one.
+    """
     try:
         output = subprocess.run(  # noqa: S603 - the purpose is to find a program on PATH or in a package
             [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False

@@ -1,5 +1,7 @@
 """The event loop: how long it is blocked, its time for work of one kind, and a thread for work that takes long.
 
+A coroutine can begin without a task, see `run_to_wait`.
+
 While the loop is blocked, no client is served.
 
 The time that work of one kind may take in an iteration is limited. What finds no time waits for the next. A crowd
@@ -17,8 +19,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from enum import Enum
 from functools import partial
 from typing import TypeVar
 
@@ -135,6 +138,21 @@ class IterationBudget:
             self._spent_seconds += self._thread_time() - started_at
             self.is_left = self._spent_seconds < self._max_seconds
 
+    def run_each(self, waiting: deque[Callable[[], object]]) -> None:
+        """Do work from the left of ``waiting``, at least one piece, until this iteration has no time left.
+
+        The clock is read once for each piece: a read is a system call. If one piece raises, the next iteration goes on.
+        """
+        self.renew()
+        before = self._thread_time()
+        while waiting and self.is_left:
+            try:
+                waiting.popleft()()
+            finally:
+                now = self._thread_time()
+                self._spent_seconds += now - before
+                before, self.is_left = now, self._spent_seconds < self._max_seconds
+
     def renew(self) -> None:
         """Let the next iteration of the event loop begin with a full budget and a call of ``on_iteration``."""
         if not self._is_scheduled:
@@ -175,12 +193,32 @@ class TurnQueue:
             self._waiting.append(work)
 
     def _run_waiting(self) -> None:
-        """Do waiting work, at least one piece, until the time of this iteration is over."""
-        while self._waiting and self._budget.is_left:
-            self._budget.run(self._waiting.popleft())
+        if self._waiting:
+            self._budget.run_each(self._waiting)
 
 
 T = TypeVar("T")
+
+
+class Ended(Enum):
+    """The answer of `run_to_wait` for a coroutine that waits for nothing any more."""
+
+    ENDED = "it has ended"
+
+
+def run_to_wait(coroutine: Coroutine[T, None, object]) -> T | Ended:
+    """Run a coroutine now, without a task, until it waits for something or ends.
+
+    Return the future for which it waits, None if it only lets others go first (``sleep(0)``), or `Ended.ENDED`. A task
+    can go on from there, when the future is done. Raises what the coroutine raises.
+
+    This is what a task does in its first step. From Python 3.12 on, ``asyncio.Task(…, eager_start=True)`` does both.
+    """
+    try:
+        return coroutine.send(None)
+    except StopIteration:
+        return Ended.ENDED
+
 
 NICENESS = 5
 """Niceness of the thread above that of the process, see nice(2): the event loop gets a busy processor first. With a
@@ -246,7 +284,10 @@ class WorkThread:
             raise
 
     def _give_turn(self) -> None:
-        """Start the work of the next caller, unless other work runs. The caller then moves to the end of the queue."""
+        """Let the first caller in line start one piece of work, unless the thread works already.
+
+        A caller that has more work moves to the end of the line.
+        """
         while self._turns and not self._is_working:
             caller, waiting = next(iter(self._turns.items()))
             turn = waiting.popleft()

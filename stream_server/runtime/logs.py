@@ -31,7 +31,8 @@ Log collectors cut longer lines in parts (containerd and Docker do so after 16 K
 """
 
 _SECRET_PATTERNS = (
-    (re.compile(r"eyJ[\w-]{5,}\.[\w-]*\.?[\w-]*"), "<token>"),
+    # From the last `eyJ` of a token's header. From the first, a text of many without a dot would take quadratic time.
+    (re.compile(r"eyJ(?:(?!eyJ)[\w-]){5,}\.[\w-]*\.?[\w-]*"), "<token>"),
     (re.compile(r"(?i)(bearer\s+)[\w.~+/=-]+"), r"\1<token>"),
     (re.compile(r"(?i)((?:token|password|secret)[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,}]+"), r"\1<hidden>"),
     (re.compile(r"(?i)(rediss?://)[^\s/@]*@"), r"\1<hidden>@"),

@@ -35,7 +35,7 @@ class ClockCheck:
         return (*late, self._skew) if self._skew else late
 
     def accept_token(self) -> None:
-        """Note a new token whose times are right."""
+        """Note a valid token whose times are right. The users in a row are counted anew."""
         self._late_users.clear()
 
     def refuse_token(self, user: str) -> None:

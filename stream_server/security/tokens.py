@@ -15,7 +15,6 @@ import re
 import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -26,8 +25,9 @@ import msgspec
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import signing_keys
+from stream_server.security.claims import READER_SCOPES, Claims, Reader
 from stream_server.security.clock_check import ClockCheck
-from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
+from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, token_id_of
 
 MAX_HEADERS = 16
 """Number of different headers that are remembered. An issuer uses one, or a few."""
@@ -98,45 +98,27 @@ _shared_scopes: Callable[[tuple[str, ...]], frozenset[str]] = lru_cache(256)(fro
 """Returns the scopes as a set. Users have few different ones, so equal ones share a set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """The claims of a valid token.
-
-    Attributes:
-        sub: The user's id.
-        scopes: Names of the permissions that the token gives, such as ``read`` or ``stream``.
-        jti: The token's id.
-        iat: When the token was issued, in seconds since 1970.
-        exp: When the token expires, in seconds since 1970.
-        profile: What another issuer says about its user ``sub``, who has no id of this server yet. None otherwise.
-        session: Id of the log-in session that ends the token, or an empty string. Only this server issues such tokens.
-    """
-
-    sub: str
-    scopes: frozenset[str]
-    jti: str
-    iat: float
-    exp: float
-    session: str = ""
-    profile: Profile | None = None
-
-
 class _Payload(msgspec.Struct):
     """The claims of a token, decoded but not checked. A missing claim is an error; unknown claims are ignored.
+
+    A token without ``sub`` is that of a reader, who has no account. Only such a token has ``within`` and
+    ``max_streams``.
 
     ``srv_session`` is the id of a log-in session of this server. It is not the registered claim ``sid``, in which
     another issuer writes the id of its own sessions.
     """
 
     iss: str
-    sub: str
     aud: str | list[str]
     iat: float
     exp: float
     jti: str
     scope: str
+    sub: str | msgspec.UnsetType = msgspec.UNSET
     nbf: float | msgspec.UnsetType = msgspec.UNSET
     srv_session: str = ""
+    within: str | msgspec.UnsetType = msgspec.UNSET
+    max_streams: int | msgspec.UnsetType = msgspec.UNSET
 
 
 _decode_payload = msgspec.json.Decoder(_Payload).decode
@@ -174,9 +156,12 @@ class TokenAuthority:
         return self._private is not None
 
     def issue(
-        self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float, session: str = ""
-    ) -> tuple[str, Claims]:
+        self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float, session: str = "",
+        reader: Reader | None = None,
+    ) -> tuple[str, Claims]:  # fmt: skip
         """Return a new token and its claims, for the user id ``sub``, valid ``ttl_seconds`` from ``now`` (Unix time).
+
+        With ``reader`` it is a reader token: then ``sub`` must be empty, and the scopes those of `READER_SCOPES`.
 
         Raises :class:`InvalidSetting` if the server has only a public key; the message has the claims that the owner of
         the private key would sign. Raises :class:`InvalidSetting` for a longer life than `MAX_TOKEN_SECONDS`.
@@ -190,11 +175,14 @@ class TokenAuthority:
         if ttl_seconds > MAX_TOKEN_SECONDS:
             raise InvalidSetting(f"a token may live {MAX_TOKEN_SECONDS} s at most")
         issued = int(now)
-        claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds, session)
+        claims = Claims(
+            sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds, session, reader=reader
+        )
+        own = {"sub": sub} if reader is None else msgspec.to_builtins(reader)
         payload = {
-            "iss": self._issuer, "aud": self._audience, "sub": sub, "jti": claims.jti,
+            "iss": self._issuer, "aud": self._audience, "jti": claims.jti,
             "iat": claims.iat, "exp": claims.exp, "scope": " ".join(sorted(scopes)),
-        } | ({"srv_session": session} if session else {})  # fmt: skip
+        } | ({"srv_session": session} if session else {}) | own  # fmt: skip
         encoded = msgspec.json.encode(payload)
         if self._private is None:
             raise InvalidSetting(
@@ -236,6 +224,9 @@ class TokenAuthority:
             names = "iss, sub, aud, iat, exp, jti and scope" if external is None else "iss, sub, aud, iat and exp"
             raise Unauthorized(f"the token must carry {names}, each of its type (RFC 7519)") from None
         self._check_claims(payload, now)
+        if payload.sub is msgspec.UNSET:
+            within, most = payload.within or "", payload.max_streams or 0
+            return Claims("", READER_SCOPES, payload.jti, payload.iat, payload.exp, reader=Reader(within, most))
         if external is not None:
             profile, scopes = external.profile(payload.sub, members), external.scopes(members)
             return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, profile=profile)
@@ -339,10 +330,12 @@ class TokenAuthority:
     def _check_claims(self, payload: _Payload, now: float) -> None:
         """Raise :class:`Unauthorized` if a claim is wrong at ``now`` (Unix time)."""
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
-        is_subject = (
-            USER_ID.fullmatch(payload.sub) is not None if self._external is None
-            else 0 < len(payload.sub) <= MAX_SUBJECT_CHARS and payload.sub.isprintable()
-        )  # fmt: skip
+        is_reader, subject = payload.sub is msgspec.UNSET, payload.sub or ""
+        if self._external is None:
+            is_subject = is_reader or USER_ID.fullmatch(subject) is not None
+        else:
+            is_subject = 0 < len(subject) <= MAX_SUBJECT_CHARS and subject.isprintable()
+        has_reader_claims = payload.within is not msgspec.UNSET or payload.max_streams is not msgspec.UNSET
         faults = {
             "iss": payload.iss != self._issuer,
             "aud": self._audience not in audiences,
@@ -352,15 +345,19 @@ class TokenAuthority:
             "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,
             # Python's dates end before the year 10000.
             "exp": payload.exp >= 253_402_300_800 or payload.exp - payload.iat > MAX_TOKEN_SECONDS,
-            "srv_session": len(payload.srv_session) > 64,
+            "srv_session": len(payload.srv_session) > 64 or (is_reader and payload.srv_session != ""),
+            "scope": is_reader and frozenset(payload.scope.split()) != READER_SCOPES,
+            # A token would show more than its issuer meant if these were ignored, or if "" or 0 meant no limit.
+            "within": (has_reader_claims and not is_reader) or payload.within == "",
+            "max_streams": payload.max_streams is not msgspec.UNSET and payload.max_streams < 1,
         }
         for claim, wrong in faults.items():
             if wrong:
                 if claim in {"iat", "nbf"}:
-                    self._suspect_clock(payload.sub, now)
+                    self._suspect_clock(subject, now)
                 raise Unauthorized(f"the token's `{claim}` is not acceptable")
         if now >= payload.exp:
-            self._suspect_clock(payload.sub, now)
+            self._suspect_clock(subject, now)
             raise Unauthorized("the token has expired", code="token_expired")
         self.clock_check.accept_token()
 

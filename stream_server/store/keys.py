@@ -53,7 +53,7 @@ OPERATOR = "only with a token for ingest, which the operator issues"
 """The bounds of keys. A name in backticks is a setting, or a limit of the setting ``limits``."""
 
 CORE_KEYS: tuple[Key, ...] = (
-    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `form`, `fence` …", ONE),
+    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `removed` …", ONE),
     Key("never", "{core}:never", "", "none", "never exists; each script declares it, against a slot that moves", ONE),
     Key("log", "{core}:log", "", "STREAM", "events: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)", LOG),
     Key("sizes", "{core}:sizes", "", "ZSET", "bytes of all entries up to some of them, scored by the number", LOG),
@@ -89,6 +89,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("leases", "{core}:leases", "", "HASH", "leases of the repair and of the loop over idle home timelines", ONE),
     Key("expiry", "{core}:expiry", "", "HASH", "the expiry of old statuses: lease, progress, last failure", ONE),
     Key("expired", "{core}:expired", "", "ZSET", "what left by age and the log still shows: id -> when (ms)", LOG),
+    Key("edited", "{core}:edited", "", "ZSET", "statuses whose edit the log still has -> id of their last edit", LOG),
     Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user: id scored by itself", TEXTS),
     Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself", TEXTS),
     Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself", TEXTS),
@@ -136,6 +137,18 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("report", "{core}:report:", "<id>", "HASH", "uid user status reason note posted(ms), decision", REPORTS),
     Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created", CAPPED),
     Key("removed_rules", "{core}:removed_rules:", "<uid>", "ZSET", "removed rule as JSON -> id of its removal", CAPPED),
+    Key(
+        "subscriptions",
+        "{core}:subscriptions:",
+        "<uid>",
+        "HASH",
+        "`<name>` -> cursor, times, reader; `<name> parameters`, `<name> parts` -> JSON; more of a webhook; expires",
+        CAPPED,
+    ),
+    Key("webhooks", "{core}:webhooks", "", "ZSET", "`<uid> <name>` of a webhook -> when it may be claimed", CAPPED),
+    Key("deliverers", "{core}:deliverers", "", "ZSET", "a process that delivers webhooks -> its last claim (ms)", ONE),
+    Key("failing", "{core}:failing", "", "ZSET", "`<uid> <name>` of a webhook that fails -> since when (ms)", CAPPED),
+    Key("unacked", "{core}:unacked", "", "ZSET", "`<uid> <name>` of a subscription -> time of its cursor (ms)", LOG),
     Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer, and foreign id -> user id", USERS),
     Key("foreign", "{core}:foreign", "", "HASH", "foreign id -> user id, if `ingest_subjects` is off", OPERATOR),
     Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<id>` of an ingested line -> position and own id", OPERATOR),
@@ -173,6 +186,7 @@ NEVER = _PREFIX_BY_NAME["never"]
 LOG = _PREFIX_BY_NAME["log"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
+UNACKED = _PREFIX_BY_NAME["unacked"]
 PROCESSES = "processes:{all}"
 
 NO_USER = b"0"

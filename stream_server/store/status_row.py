@@ -5,11 +5,11 @@ Redis scripts write and read rows, and reads of pages expand them. Both take the
 
 from enum import Enum
 
-NO_PLACE_JSON = b'"location":null,"place":null'
+NO_GEO_JSON = b'"location":null,"place":null'
 NO_ENTITIES_JSON = b'{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
 NO_REFERENCES_JSON = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null'
 NO_ATTACHMENTS_JSON = b'"media":[],"meta":null'
-NO_LINKS_JSON = NO_REFERENCES_JSON + b"," + NO_ATTACHMENTS_JSON + b',"group":null'
+NO_CONTEXT_JSON = NO_REFERENCES_JSON + b"," + NO_ATTACHMENTS_JSON + b',"group":null'
 
 
 class Mark(Enum):
@@ -20,14 +20,14 @@ class Mark(Enum):
 
     LOGIN_END = (b"\1", b'","message":')
     MESSAGE_END = (b"\2", b',"posted":"')
-    NO_PLACE = (b"\3", b'",' + NO_PLACE_JSON + b',"lang":"')
-    PLACE_BEGIN = (b"\4", b'",')
-    PLACE_END = (b"\5", b',"lang":"')
+    NO_GEO = (b"\3", b'",' + NO_GEO_JSON + b',"lang":"')
+    GEO_BEGIN = (b"\4", b'",')
+    GEO_END = (b"\5", b',"lang":"')
     NO_ENTITIES = (b"\6", b'","entities":' + NO_ENTITIES_JSON + b",")
     ENTITIES_BEGIN = (b"\7", b'","entities":')
     ENTITIES_END = (b"\x08", b",")
-    NO_LINKS = (b"\x0e", NO_LINKS_JSON + b',"conversation":"')
-    LINKS_END = (b"\x0f", b',"conversation":"')
+    NO_CONTEXT = (b"\x0e", NO_CONTEXT_JSON + b',"conversation":"')
+    CONTEXT_END = (b"\x0f", b',"conversation":"')
     FOREIGN_ID_END = (b"\x10", b"")
     """Has no text: the foreign id before it stands elsewhere in the JSON, before the author."""
 
@@ -37,11 +37,11 @@ class Mark(Enum):
 
 
 LUA_CONSTANTS = {
-    "NO_PLACE_JSON": f"'{NO_PLACE_JSON.decode()}'",
+    "NO_GEO_JSON": f"'{NO_GEO_JSON.decode()}'",
     "NO_ENTITIES_JSON": f"'{NO_ENTITIES_JSON.decode()}'",
     "NO_REFERENCES_JSON": f"'{NO_REFERENCES_JSON.decode()}'",
     "NO_ATTACHMENTS_JSON": f"'{NO_ATTACHMENTS_JSON.decode()}'",
-    "NO_LINKS_JSON": f"'{NO_LINKS_JSON.decode()}'",
+    "NO_CONTEXT_JSON": f"'{NO_CONTEXT_JSON.decode()}'",
     **{mark.name: f"'\\{mark.byte[0]}'" for mark in Mark},
 }
 """The texts and the marks as texts of Lua, by name."""

@@ -26,7 +26,7 @@ from stream_server.store.redis.replica import Replica
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replicated_client import ReplicatedClient
 from stream_server.store.redis.script_settings import USUAL_RULES, SiteRules, SizeLimits
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 from stream_server.store.redis.stored_form import FORM_FIELDS, form_fault
 from stream_server.store.social.accounts import Accounts
 from stream_server.store.social.circles import Groups, Lists
@@ -34,14 +34,17 @@ from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
 from stream_server.store.social.notifications import Notifications
 from stream_server.store.social.open_streams import OpenStreams
+from stream_server.store.social.parts import SharedSubscriptions
 from stream_server.store.social.relations import Blocks, FollowRequests, Follows, Mutes, Relations
 from stream_server.store.social.reports import AuditLog, Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
 from stream_server.store.social.sessions import Sessions, SignIns, Tickets
 from stream_server.store.social.statuses import Comments, Statuses
+from stream_server.store.social.subscriptions import Subscriptions
 from stream_server.store.social.talks import Talks
 from stream_server.store.social.user_graph import UserGraphs
 from stream_server.store.social.users import Users
+from stream_server.store.social.webhooks import Webhooks
 from stream_server.store.timelines.home_visits import HomeVisits, IdleHomes
 from stream_server.store.timelines.syndication import Syndication
 from stream_server.store.timelines.timelines import Timelines
@@ -92,7 +95,7 @@ class Store:
         self._replica_router = _route_log_reads(self._redis, self.replicas)
         if self._derived is not self._redis:  # a script changes data of one server only
             size_limits = size_limits._replace(step_timelines=0)
-        self._scripts = Scripts(self._redis, size_limits, rules, min_write_replicas, bus_key)
+        self._scripts = ScriptRunner(self._redis, size_limits, rules, min_write_replicas, bus_key)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
@@ -121,6 +124,8 @@ class Store:
         self.lists, self.groups = Lists(*connections), Groups(*connections)
         self.talks = Talks(*connections)
         self.rules, self.audit = StoredRules(*connections), AuditLog(*connections)
+        self.subscriptions, self.shared_subscriptions = Subscriptions(*connections), SharedSubscriptions(*connections)
+        self.webhooks = Webhooks(*connections)
         self.ingest = Ingest(*connections, detect_language)
         self.open_streams = OpenStreams(*connections, self._derived)
 

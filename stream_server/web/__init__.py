@@ -12,6 +12,7 @@ query, body and headers are valid.
 ``streaming/``  streams and long polling
 ``websocket/``  the streams over WebSocket
 ``api/``        the handlers of the native API, one noun a file
+``webhooks/``   requests to URLs of users with the events of their subscriptions
 ``openapi/``    the URL table as an OpenAPI document
 ``dialects/``   the same streams in the protocols of Twitter's v1.1 and v2
 """

@@ -145,11 +145,13 @@ class Route:
         extra_error_statuses: Error statuses for the OpenAPI document that the other attributes do not imply.
         me_parameter: The path parameter in which ``me`` may stand for the caller, or "".
         accepts_ticket: Whether a ticket in the URL may replace the token.
+        is_for_readers: Whether a reader token may call the route. Without it, its answer is 403.
         is_write: False for a request that changes no data, so an Idempotency-Key has no effect.
         ignores_key: Whether a write takes no Idempotency-Key, although it has a user.
         limits: The rate limits of the route. None takes those of its kind, see :attr:`rate_limits`.
         works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
         is_for_safety: Whether a write only takes away or protects, and no limit of bytes refuses it. None: if a DELETE.
+        keeps_appended: Whether Redis keeps, beside the log, what a write appends to it: `write_bytes` counts that, too.
         websocket: The handler of a GET request that asks for a WebSocket, or None if the route has none.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
         name: The operation's name, such as ``lists.get``. Empty takes the handler's, behind that of its module.
@@ -173,11 +175,13 @@ class Route:
     extra_error_statuses: tuple[int, ...] = ()
     me_parameter: str = ""
     accepts_ticket: bool = False
+    is_for_readers: bool = False
     is_write: bool = True
     ignores_key: bool = False
     limits: tuple[RateLimit, ...] | None = None
     works_when_full: bool = False
     is_for_safety: bool | None = None
+    keeps_appended: bool = False
     websocket: Handler | None = None
     dialect: Dialect | None = None
     name: str = ""

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from stream_server.web.api import (
     accounts,
+    counts,
     groups,
     ingest,
     moderation,
@@ -16,10 +17,12 @@ from stream_server.web.api import (
     sessions,
     statuses,
     streams,
+    subscriptions,
+    webhooks,
 )
-from stream_server.web.dialects import v1, v2, v2_rules
+from stream_server.web.dialects import v1, v2, v2_recent, v2_rules
 from stream_server.web.http.app_keys import FIXED_PATHS, ROUTES
-from stream_server.web.limits.rate_limits import POLLS
+from stream_server.web.limits.rate_limits import POLLS, TRIALS
 from stream_server.web.route import Route
 from stream_server.web.streaming import long_poll, stream
 from stream_server.web.websocket import opening
@@ -42,16 +45,19 @@ ROUTE_TABLE: tuple[Route, ...] = (
     *ingest.ROWS,
     *streams.ROWS,
     *rules.ROWS,
+    *counts.ROWS,
+    *subscriptions.ROWS,
+    *webhooks.ROWS,
     Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True,
-          websocket=opening.filter_socket),
-    Route("POST", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True),
+          is_for_readers=True, websocket=opening.filter_socket),
+    Route("POST", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, is_for_readers=True),
     Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True,
           websocket=opening.user_socket),
     Route("POST", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True),
     Route("GET", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
-          is_streaming=True, accepts_ticket=True, limits=(POLLS,)),
+          is_streaming=True, accepts_ticket=True, is_for_readers=True, limits=(POLLS,)),
     Route("POST", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
-          is_streaming=True, limits=(POLLS,)),
+          is_streaming=True, is_for_readers=True, limits=(POLLS,)),
     *(Route(method, path, handler, "stream", None, is_streaming=True, dialect=v1.V1_DIALECT, limits=())
       for path, handler in V1_STREAMS.items() for method in ("GET", "POST")),
     Route("GET", "/2/tweets/search/stream", v2.search_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT,
@@ -59,6 +65,9 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/2/tweets/search/stream/rules", v2_rules.list_rules, "stream", None, dialect=v2.V2_DIALECT),
     Route("POST", "/2/tweets/search/stream/rules", v2_rules.change_rules, "stream", None, dialect=v2.V2_DIALECT),
     Route("GET", "/2/tweets/search/stream/rules/counts", v2_rules.count_rules, "stream", None, dialect=v2.V2_DIALECT),
+    *(Route("GET", f"/2/tweets/{what}/recent", handler, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT,
+            limits=(TRIALS,))
+      for what, handler in (("counts", v2_recent.count_recent), ("search", v2_recent.search_recent))),
     Route("GET", "/2/tweets/sample/stream", v2.sample_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT,
           limits=()),
 )

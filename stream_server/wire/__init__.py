@@ -7,6 +7,8 @@ required that is not in ``left_out``. Limits stand in the document only: a clien
 The package imports msgspec and nothing of the project, because the client is installed without the server.
 
 ``objects``   statuses, users and the other objects of the API
+``subscriptions``  named subscriptions and webhooks
+``counts``    counts of events by rule
 ``messages``  the messages of a stream
 ``errors``    refusals, and the error codes with their HTTP statuses
 """

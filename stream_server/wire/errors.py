@@ -12,11 +12,11 @@ STATUS_BY_CODE: dict[str, int] = {
         400: "invalid_parameter unknown_parameter missing_parameter conflicting_parameters malformed_body "
         "invalid_cursor",
         401: "invalid_token token_expired token_revoked account_deleted",
-        403: "insufficient_scope not_yours suspended unanswered wrong_password origin_not_allowed",
+        403: "insufficient_scope not_yours suspended unanswered wrong_password origin_not_allowed too_late",
         404: "not_found",
         405: "method_not_allowed",
         406: "not_acceptable",
-        409: "login_taken email_taken duplicate",
+        409: "login_taken email_taken duplicate not_reading",
         413: "too_large too_many",
         415: "unsupported_media_type",
         426: "upgrade_required",

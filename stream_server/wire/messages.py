@@ -6,16 +6,22 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from stream_server.wire.counts import RuleCount
 from stream_server.wire.objects import (
+    Answer,
     Comment,
+    DeletedComment,
     DeletedUser,
+    ForeignStatusId,
     Group,
+    Id,
     Ids,
     List,
     Notification,
     Span,
     Status,
     TalkMessage,
+    Timestamp,
     User,
 )
 
@@ -25,6 +31,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     It is an instance of this class itself, and not of one below, if this client does not know its kind or the form of
     its members: so a newer server does not end the stream.
+
+    As for an `Answer`, ``left_out`` names the members that the server may leave out. It sends all others always. Of
+    ``alternatives`` it sends exactly one.
 
     Attributes:
         kind: ``post``, ``delete``, ``follow`` and so on.
@@ -37,9 +46,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     is_control: ClassVar[bool] = False
     """Whether the message is about the stream itself, not about an event."""
 
+    left_out: ClassVar[frozenset[str]] = frozenset({"matched"})
+    alternatives: ClassVar[tuple[str, ...]] = ()
+    null_too: ClassVar[frozenset[str]] = frozenset()
+
     kind: str
     cursor: str
-    at: datetime
+    at: Timestamp
     matched: tuple[dict[str, Any], ...] = ()
     raw: bytes = msgspec.field(default=b"", name="(raw)")  # no member of the wire can have this name
 
@@ -87,6 +100,30 @@ class Delete(Event, frozen=True):
     status: Ids
 
 
+class LeftStatus(Answer, frozen=True):
+    """The ids of an edited status that a stream does not show any more."""
+
+    left_out: ClassVar[frozenset[str]] = frozenset({"foreign_id"})
+
+    id: Id
+    uid: Id
+    foreign_id: ForeignStatusId | None = None
+
+
+class Edit(Event, frozen=True):
+    """A status was edited. It has ``status``, the new version, or ``left``.
+
+    ``left`` has the ids of a status whose old version this stream may have had, and which no longer matches its
+    filters, or is hidden from its user now. Forget what you have of it.
+    """
+
+    alternatives: ClassVar[tuple[str, ...]] = ("status", "left")
+    left_out: ClassVar[frozenset[str]] = Event.left_out | {*alternatives}
+
+    status: Status | None = None
+    left: LeftStatus | None = None
+
+
 class Relation(Event, frozen=True):
     """``source`` began or ended a relation to ``target``: ``block``, ``mute``, ``request`` and their ends."""
 
@@ -126,7 +163,7 @@ class Commented(Event, frozen=True):
 class Uncommented(Event, frozen=True):
     """A comment was deleted. ``data`` may hold more than the ids."""
 
-    comment: Ids
+    comment: DeletedComment
     status: Ids
 
 
@@ -157,6 +194,8 @@ class Notified(Event, frozen=True):
 class ListChange(Event, frozen=True, rename={"listed": "list"}):
     """A list of the caller was created or updated, or got or lost the member ``user``."""
 
+    left_out: ClassVar[frozenset[str]] = Event.left_out | {"user"}
+
     listed: List
     user: User | None = None
 
@@ -170,6 +209,8 @@ class ListDeleted(Event, frozen=True, rename={"listed": "list"}):
 class GroupChange(Event, frozen=True):
     """A group of the caller was created or updated, or ``user`` joined or left it."""
 
+    left_out: ClassVar[frozenset[str]] = Event.left_out | {"user"}
+
     group: Group
     user: User | None = None
 
@@ -178,6 +219,26 @@ class GroupDeleted(Event, frozen=True):
     """A group of the caller was deleted. Only its ids are left."""
 
     group: Ids
+
+
+class Summary(Event, frozen=True, rename={"start": "from", "end": "to"}):
+    """The counts of a stream with ``summary``, for one period or a part of it.
+
+    Attributes:
+        start: Cursor after which it counts: that of the last message, or of the stream's start.
+        end: Cursor up to which it counts.
+        began: Begin of the period.
+        ended: End of the period.
+        count: Number of events.
+        counts: Number of events that each rule matched, without the rules that matched none.
+    """
+
+    start: str
+    end: str
+    began: datetime
+    ended: datetime
+    count: int
+    counts: tuple[RuleCount, ...] = ()
 
 
 class Control(Event, frozen=True):
@@ -223,6 +284,8 @@ class Effective(Control, frozen=True):
     updated by WebSocket: ``parameters`` are its filters now, as a query, and ``id`` is that of the update.
     """
 
+    left_out: ClassVar[frozenset[str]] = Event.left_out | {"added", "removed", "rules", "parameters", "id"}
+
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     rules: int | None = None
@@ -232,6 +295,8 @@ class Effective(Control, frozen=True):
 
 class StreamWarning(Control, frozen=True):
     """A problem of the stream, such as ``falling_behind`` with the ``percent`` of its unsent bytes."""
+
+    left_out: ClassVar[frozenset[str]] = Event.left_out | {"percent", "filter", "rule", "terms", "message"}
 
     code: str = ""
     percent: float | None = None
@@ -251,6 +316,7 @@ class Goodbye(Control, frozen=True):
 
 EVENT_TYPES: dict[str, type[Event]] = {
     "post": Post,
+    "edit": Edit,
     "delete": Delete,
     "follow": Follow,
     "unfollow": Unfollow,
@@ -263,6 +329,7 @@ EVENT_TYPES: dict[str, type[Event]] = {
     "user_delete": UserDeleted,
     "list_delete": ListDeleted,
     "group_delete": GroupDeleted,
+    "count": Summary,
     "hello": Hello,
     "heartbeat": Heartbeat,
     "gap": Gap,

@@ -11,6 +11,8 @@ Login = Annotated[
     str, Meta(description="1 to 20 letters, digits or _", extra_json_schema={"pattern": "^[A-Za-z0-9_]{1,20}$"})
 ]
 _FOREIGN = {"pattern": r"^[!#-+\--\[\]-~]{1,255}$"}
+ForeignStatusId = Annotated[str, Meta(description="only of a status of another site", extra_json_schema=_FOREIGN)]
+ForeignUserId = Annotated[str, Meta(description="only of a user of another site", extra_json_schema=_FOREIGN)]
 Count = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 Timestamp = Annotated[datetime, Meta(tz=True, description="ISO 8601 in UTC, with milliseconds")]
 Span = Annotated[tuple[Count, Count], Meta(description="start and end in the text, in code points")]
@@ -98,15 +100,20 @@ class StatusEntities(Answer, frozen=True):
 
 
 class EmbeddedStatus(Answer, frozen=True, kw_only=True):
-    """The status that a repost or quote has as its ``original``. It does not contain an ``original`` itself."""
+    """The status that a repost or quote has as its ``original``. It does not contain an ``original`` itself.
 
-    left_out: ClassVar[frozenset[str]] = frozenset({"foreign_id"})
+    ``edits`` counts the edits, and ``edited`` is the time of the last. A status that was never edited has neither.
+    """
+
+    left_out: ClassVar[frozenset[str]] = frozenset({"foreign_id", "edits", "edited"})
 
     id: Id
     uid: Annotated[Id, Meta(description="the author, whose login is `login`")]
     login: Login
     message: str
     posted: Timestamp
+    edits: Count = 0
+    edited: Timestamp | None = None
     location: Location | None = None
     place: Place | None = None
     lang: Annotated[str, Meta(description="a BCP 47 language tag, or `und` if the language is unknown")] = "und"
@@ -121,9 +128,7 @@ class EmbeddedStatus(Answer, frozen=True, kw_only=True):
     likes: Count = 0
     comments: Count = 0
     reposts: Count = 0
-    foreign_id: Annotated[str, Meta(description="only of a status of another site", extra_json_schema=_FOREIGN)] | (
-        None
-    ) = None
+    foreign_id: ForeignStatusId | None = None
 
     @property
     def text(self) -> str:
@@ -153,15 +158,19 @@ class Ids(Answer, frozen=True):
     deleted: bool = True
 
 
+class DeletedComment(Ids, frozen=True):
+    """The rest of a deleted comment: its ids, and the id of its status."""
+
+    status: Id = ""
+
+
 class DeletedUser(Answer, frozen=True):
     """The rest of a user whose account is deleted: its id, and the id that another site gave the user."""
 
     left_out: ClassVar[frozenset[str]] = frozenset({"foreign_id"})
 
     id: Id
-    foreign_id: Annotated[str, Meta(description="only of a user of another site", extra_json_schema=_FOREIGN)] | (
-        None
-    ) = None
+    foreign_id: ForeignUserId | None = None
     deleted: bool = True
 
 
@@ -182,9 +191,7 @@ class User(Answer, frozen=True, kw_only=True):
     following: Count = 0
     posts: Count = 0
     signup: Timestamp
-    foreign_id: Annotated[str, Meta(description="only of a user of another site", extra_json_schema=_FOREIGN)] | (
-        None
-    ) = None
+    foreign_id: ForeignUserId | None = None
 
 
 class OwnUser(User, frozen=True, kw_only=True):
@@ -258,11 +265,7 @@ class Talk(Answer, frozen=True, kw_only=True):
     name: str | None = None
     created: Timestamp
     unread: Annotated[
-        int,
-        Meta(
-            description="messages after the read mark; counting stops at 100",
-            extra_json_schema={"minimum": 0, "maximum": 100},
-        ),
+        int, Meta(description="messages behind the read mark, to 100", extra_json_schema={"minimum": 0, "maximum": 100})
     ] = 0
     last_message: TalkMessage | None = None
 
@@ -301,8 +304,7 @@ class ExplainedPart(Answer, frozen=True):
 
     text: str
     column: Annotated[
-        int,
-        Meta(description="where the part begins in the rule as sent, in code points", extra_json_schema={"minimum": 1}),
+        int, Meta(description="where it begins in the sent rule, in code points", extra_json_schema={"minimum": 1})
     ]
     matched: bool
     why: str

@@ -1,4 +1,4 @@
-"""A stream that opens without a task awaits nothing before it has asked whether it may; see `web/http/opening`.
+"""A stream that opens without a task awaits nothing before it holds a slot; see `web/http/opening`.
 
 The front door notices a breach while it runs, and only in the case that breaks the rule. This test reads all cases.
 """
@@ -14,12 +14,15 @@ from tests.architecture.source import modules, tree
 
 WEB = "stream_server.web."
 
-ASKS = re.compile(r"begin_to_ask\(\w+\)|(opening|request\[OPENING\])\.ask\(\)")
+HOLDS = re.compile(r"hold_slot\(\w+\)|(opening|request\[OPENING\])\.hold_slot\(\)")
 """The calls behind which a function may wait for anything."""
 
 PASSED_IN = {
-    "planner": ("plan_filtered_stream", "plan_user_stream"),
-    "handler": ("filter_stream", "sample_stream", "firehose_stream", "search_stream", "user_stream"),
+    "prepare": ("prepare_filtered_stream", "plan_user_stream"),
+    "handler": (
+        "filter_stream", "sample_stream", "firehose_stream", "search_stream", "user_stream", "count_recent",
+        "search_recent",
+    ),
     "read_token": ("read_token",),
 }
 """The functions that stand behind the name of a parameter or of a member, where an opening awaits it."""
@@ -35,12 +38,12 @@ EXCEPTIONS = {
     },
     "plan_stream": {"wait_for_head(app[HUB], start.position)": "the ring has the position, or Redis was asked for it"},
     "plan_user_stream": {"wait_for_head(app[HUB], start.position)": "as in `plan_stream`"},
-    "_fetch_key_for": {"app[KEY_SET].ensure_key_for(token)": "it waits for a key that lacks, and then has asked"},
+    "_fetch_key_for": {"app[KEY_SET].ensure_key_for(token)": "it waits for a key that lacks, and then holds a slot"},
     "_plan_and_open": {
         "request.app[STORE].rules.get_all(request[CLAIMS].sub)": "Redis was asked for the saved rules of the plan"
     },
 }
-"""What a function may await without having asked, and why."""
+"""What a function may await without a slot, and why."""
 
 
 class Function(NamedTuple):
@@ -79,49 +82,49 @@ def leaves(statements: list[ast.stmt]) -> bool:
 
 
 class Early:
-    """Collects what a function awaits on a way on which it has not asked."""
+    """Collects what a function awaits on a way on which it holds no slot."""
 
     def __init__(self) -> None:
         self.calls: list[ast.expr] = []
 
-    def read(self, statements: list[ast.stmt], *, asked: bool) -> bool:
-        """Read a block. Return whether all ways behind it have asked."""
+    def read(self, statements: list[ast.stmt], *, held: bool) -> bool:
+        """Read a block. Return whether a slot is held on all ways behind it."""
         for statement in statements:
-            asked = self.read_one(statement, asked=asked)
-        return asked
+            held = self.read_one(statement, held=held)
+        return held
 
-    def read_one(self, statement: ast.stmt, *, asked: bool) -> bool:
-        """Read a statement. Return whether all ways behind it have asked. A loop may not run at all."""
+    def read_one(self, statement: ast.stmt, *, held: bool) -> bool:
+        """Read a statement. Return whether a slot is held on all ways behind it. A loop may not run at all."""
         if isinstance(statement, ast.If):
-            before = self.note(awaited(statement.test), asked=asked)
-            ways = [self.read(way, asked=before) or leaves(way) for way in (statement.body, statement.orelse)]
+            before = self.note(awaited(statement.test), held=held)
+            ways = [self.read(way, held=before) or leaves(way) for way in (statement.body, statement.orelse)]
             return all(ways)
         if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
             if isinstance(statement, ast.AsyncFor):
-                self.note(iter([statement.iter]), asked=asked)
-            self.read(statement.body + statement.orelse, asked=asked)
-            return asked
+                self.note(iter([statement.iter]), held=held)
+            self.read(statement.body + statement.orelse, held=held)
+            return held
         if isinstance(statement, ast.With | ast.AsyncWith):
             entered = [item.context_expr for item in statement.items]
             if isinstance(statement, ast.With):
                 entered = [call for item in entered for call in awaited(item)]
-            return self.read(statement.body, asked=self.note(iter(entered), asked=asked))
+            return self.read(statement.body, held=self.note(iter(entered), held=held))
         if isinstance(statement, ast.Try):
-            ways = [self.read(statement.body + statement.orelse, asked=asked)]
-            ways += [self.read(one.body, asked=asked) or leaves(one.body) for one in statement.handlers]
-            self.read(statement.finalbody, asked=asked)
+            ways = [self.read(statement.body + statement.orelse, held=held)]
+            ways += [self.read(one.body, held=held) or leaves(one.body) for one in statement.handlers]
+            self.read(statement.finalbody, held=held)
             return all(ways)
         assert not isinstance(statement, ast.Match), "read its cases here, too"
-        return self.note(awaited(statement), asked=asked)
+        return self.note(awaited(statement), held=held)
 
-    def note(self, calls: Iterator[ast.expr], *, asked: bool) -> bool:
-        """Note calls in their order. Return whether one of them asks, or was ``asked`` before."""
+    def note(self, calls: Iterator[ast.expr], *, held: bool) -> bool:
+        """Note calls in their order. Return whether one of them gets a slot, or it was ``held`` before."""
         for call in calls:
-            if ASKS.fullmatch(ast.unparse(call)):
-                asked = True
-            elif not asked:
+            if HOLDS.fullmatch(ast.unparse(call)):
+                held = True
+            elif not held:
                 self.calls.append(call)
-        return asked
+        return held
 
 
 def followed(caller: Function, call: ast.expr, known: dict[str, list[Function]]) -> list[Function]:
@@ -141,7 +144,7 @@ def followed(caller: Function, call: ast.expr, known: dict[str, list[Function]])
 
 
 def early_awaits() -> Iterator[tuple[Function, str]]:
-    """Yield what the functions of an opening await before they have asked, and follow those that they call."""
+    """Yield what the functions of an opening await before they hold a slot, and follow those that they call."""
     known = functions()
     waiting, seen = list(known["handle_request"]), set[str]()
     while waiting:
@@ -151,7 +154,7 @@ def early_awaits() -> Iterator[tuple[Function, str]]:
             continue
         seen.add(where)
         early = Early()
-        early.read(function.node.body, asked=False)
+        early.read(function.node.body, held=False)
         for call in early.calls:
             text = ast.unparse(call)
             is_excepted = text in EXCEPTIONS.get(function.node.name, ())
@@ -162,7 +165,7 @@ def early_awaits() -> Iterator[tuple[Function, str]]:
     assert f"{WEB}streaming.stream_plan.bind_filters" in seen, "the walk has lost its way"
 
 
-def test_an_opening_asks_before_it_waits() -> None:
+def test_an_opening_holds_a_slot_before_it_waits() -> None:
     """Else a stream would wait in the front door without a task, and be aborted."""
     found = {(function.node.name, text) for function, text in early_awaits()}
     assert found == {(name, text) for name, texts in EXCEPTIONS.items() for text in texts}
@@ -171,18 +174,18 @@ def test_an_opening_asks_before_it_waits() -> None:
 @pytest.mark.parametrize(
     ("body", "early"),
     [
-        ("await opening.ask()\nawait redis()", []),
-        ("await redis()\nawait opening.ask()", ["redis()"]),
-        ("if a:\n  await opening.ask()\nawait redis()", ["redis()"]),
-        ("if a:\n  await opening.ask()\nelse:\n  raise b\nawait redis()", []),
-        ("for a in b:\n  await opening.ask()\nawait redis()", ["redis()"]),
-        ("async with redis():\n  await opening.ask()\nawait more()", ["redis()"]),
-        ("try:\n  await opening.ask()\nexcept a:\n  pass\nawait redis()", ["redis()"]),
-        ("try:\n  await opening.ask()\nexcept a:\n  return\nawait redis()", []),
+        ("await opening.hold_slot()\nawait redis()", []),
+        ("await redis()\nawait opening.hold_slot()", ["redis()"]),
+        ("if a:\n  await opening.hold_slot()\nawait redis()", ["redis()"]),
+        ("if a:\n  await opening.hold_slot()\nelse:\n  raise b\nawait redis()", []),
+        ("for a in b:\n  await opening.hold_slot()\nawait redis()", ["redis()"]),
+        ("async with redis():\n  await opening.hold_slot()\nawait more()", ["redis()"]),
+        ("try:\n  await opening.hold_slot()\nexcept a:\n  pass\nawait redis()", ["redis()"]),
+        ("try:\n  await opening.hold_slot()\nexcept a:\n  return\nawait redis()", []),
         ("async def later():\n  await redis()", []),
     ],
 )
-def test_all_ways_to_a_wait_must_have_asked(body: str, early: list[str]) -> None:
+def test_all_ways_to_a_wait_must_hold_a_slot(body: str, early: list[str]) -> None:
     seen = Early()
-    seen.read(ast.parse(body).body, asked=False)
+    seen.read(ast.parse(body).body, held=False)
     assert [ast.unparse(call) for call in seen.calls] == early

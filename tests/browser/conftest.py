@@ -85,7 +85,8 @@ async def tab(browser: Browser) -> AsyncIterator[Page]:
 @pytest.fixture(scope="session")
 def site_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Start one server for all tests of the views People and Operations and of the page of the API."""
-    with Server(tmp_path_factory.mktemp("people"), variables={"STREAM_SERVER_LIMITS": "off"}) as running:
+    variables = {"STREAM_SERVER_LIMITS": "off", "STREAM_SERVER_WEBHOOK_NETWORKS": "127.0.0.1"}
+    with Server(tmp_path_factory.mktemp("people"), variables=variables) as running:
         yield running
 
 

@@ -92,6 +92,26 @@ async def test_from_the_link_to_ones_own_post(api: Api, server: Server, console:
     await expect(page.get_by_role("alert").first).to_contain_text("this sign-in link was used".capitalize())
 
 
+async def test_the_builder_draws_how_many_posts_there_were(api: Api, server: Server, console: Window) -> None:
+    """In each minute of the past hour, or in each hour of a longer time. Another rule has another chart."""
+    uid, page = await api.user(), console.page
+    for number in range(2):
+        await api.post(uid, f"persimmon {number}")
+    await console.follow(await sign_in_link(server, uid))
+    await page.keyboard.press("c")
+    await page.get_by_label("Further conditions").fill("persimmon")
+    await page.get_by_role("button", name="Try the past hour").click()
+    trial = page.locator(".trial")
+    counted = re.compile("^2 posts, at most [12] in a minute$")  # a minute may have ended between the two
+    await expect(trial.get_by_role("img", name=counted)).to_be_visible()
+    await trial.get_by_role("button", name="Week").click()
+    await expect(trial.get_by_role("img", name=re.compile("^2 posts, at most [12] in an hour"))).to_be_visible()
+    await expect(trial.get_by_role("button", name="Week")).to_have_attribute("aria-pressed", "true")
+    await page.get_by_role("button", name="Add column").click()
+    column = page.get_by_role("feed", name="Posts: persimmon")
+    await expect(column.get_by_text("persimmon 1")).to_be_visible()
+
+
 async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Server, console: Window) -> None:
     """The server's error stands under its token; the past hour is counted; boxes are drawn by keys and by numbers."""
     console.expects_refusals = True

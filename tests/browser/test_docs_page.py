@@ -35,6 +35,22 @@ async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
     await expect(page.page.locator("#object-Status .docs-name", has_text="conversation").first).to_be_attached()
 
 
+async def test_a_stream_shows_the_members_of_each_of_its_messages(windows: Windows) -> None:
+    """Also a poll, whose answer has them as a list. They are there when they are opened."""
+    page = await windows.open(None, "/docs#stream_filter_stream_get")
+    panel = page.page.locator("#panel-stream_filter_stream_get")
+    message = panel.locator("details", has=page.page.locator("summary", has_text=re.compile("^Gap$")))
+    await message.evaluate("details => { details.open = true; }")
+    await expect(message.locator(".docs-name", has_text="reason")).to_be_attached()
+    await page.page.evaluate("location.hash = '#long_poll_poll_events_get'")
+    events = page.page.locator("#panel-long_poll_poll_events_get details", has_text="StreamMessage").first
+    await events.evaluate("details => { details.open = true; }")
+    await expect(events.locator("summary", has_text=re.compile("^Post$"))).to_be_attached()
+    example = page.page.locator("#panel-long_poll_poll_events_get .docs-example")
+    await expect(example).to_contain_text('"kind": "post"')
+    assert await page.faults() == []
+
+
 async def test_search_keys_and_deep_links(windows: Windows) -> None:
     """The search narrows the routes, the keys move between them, the address opens one, and open routes are tried."""
     page = await windows.open(None, "/docs")

@@ -1,10 +1,16 @@
 """The view People in the windows of two users: what one does, the other sees, and nothing is lost or misread."""
 
+import json
+import re
+from urllib.parse import quote
+
 import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser.windows import DESKTOP, PHONE, Window, Windows, named_user
+from tests.challenge_endpoint import challenge_endpoint
 from tests.end_to_end.api import Api, mint
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
 
@@ -299,6 +305,33 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await expect(hers.page.get_by_text("@kim reposted")).to_be_visible()
 
 
+async def test_an_account_is_deleted_by_its_username_and_password(site_api: Api, windows: Windows) -> None:
+    """Without either, it stays. Afterwards the page is at the door, and others do not see the user."""
+    password = "a good password"
+    sign_up = {"login": "rex", "name": "Rex", "email": "rex@example.org", "password": password}
+    rex = await site_api.done("POST", "/v1/users", json=sign_up)
+    window = await windows.open(rex, "/#/people/@rex")
+    window.expects_refusals = True
+    await window.page.locator(".profile .menu summary").click()
+    await window.button("Delete account …").click()
+    form = window.page.get_by_role("form", name="Delete account")
+    assert await window.faults() == []
+    await form.get_by_label("Your username").fill("rax")
+    await form.get_by_label("Your password").fill("a wrong password")
+    await form.get_by_role("button", name="Delete account").click()
+    assert await form.locator("input:invalid").count() == 1
+    await form.get_by_label("Your username").fill("rex")
+    await form.get_by_role("button", name="Delete account").click()
+    await expect(form.get_by_role("alert")).to_contain_text("password")
+    assert (await site_api.done("GET", "/v1/users/me", token=mint(rex["id"])))["login"] == "rex"
+    await form.get_by_label("Your password").fill(password)
+    await form.get_by_role("button", name="Delete account").click()
+    await expect(window.page.locator(".sign-in")).to_be_visible()
+    await expect(window.page.locator(".notes")).to_contain_text("Your account is deleted.")
+    await expect(window.page.locator("main")).not_to_contain_text("go on where you were")
+    assert (await site_api.call("GET", "/v1/users/by-login/rex", token=mint(rex["id"]))).status == 401
+
+
 async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Windows) -> None:
     """axe-core looks at each page, with its forms open, dark and on a phone. The report of a post arrives, too."""
     leo, moe = await named_user(site_api, "leo", "Leo"), await named_user(site_api, "moe", "Moe")
@@ -308,6 +341,8 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Wind
     lists = await site_api.done("POST", "/v1/lists", token=token, json={"name": "Sellers"})
     talk = await site_api.done("POST", "/v1/talks", token=token, json={"people": [leo["id"]]})
     await site_api.done("POST", f"/v1/talks/{talk['id']}/messages", token=token, json={"message": "stop"})
+    body = {"parameters": {"track": "buy, sell"}, "since": "-1h", "parts": 4}
+    await site_api.done("PUT", "/v1/subscriptions/crawler", token=token, json=body)
     window = await windows.open(moe, "/#/people")
     await window.page.set_viewport_size(PHONE)
     await window.page.emulate_media(color_scheme="dark")
@@ -315,7 +350,7 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Wind
     found = {"home": await window.faults()}
     pages = {
         "notifications": "mentioned you", f"talks/{talk['id']}": "stop", "talks": "stop", "@leo": "buy this",
-        f"lists/{lists['id']}": "Sellers", "privacy": "blocked nobody",
+        f"lists/{lists['id']}": "Sellers", "privacy": "blocked nobody", "subscriptions": "4 parts: nobody reads 4",
     }  # fmt: skip
     for page, text in pages.items():
         await window.go(f"#/people/{page}", text)
@@ -335,3 +370,52 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Wind
     assert {page: faults for page, faults in found.items() if faults} == {}
     reports = (await site_api.done("GET", "/v1/admin/reports", token=mint(site_api.admin, "admin")))["reports"]
     assert [one["note"] for one in reports if one["status"] == status["id"]] == ["an advertisement"]
+
+
+async def test_the_subscriptions_show_where_they_are_sent_and_the_last_requests(
+    site_api: Api, windows: Windows
+) -> None:
+    nia = await named_user(site_api, "nia", "Nia")
+    body = {"parameters": {"follow": nia["id"]}, "deliver": {"url": challenge_endpoint()}}
+    await site_api.done("PUT", "/v1/subscriptions/sent", token=mint(nia["id"]), json=body)
+    await site_api.post(nia["id"], "to an endpoint")
+
+    async def is_sent() -> bool:
+        found = await site_api.done("GET", "/v1/subscriptions/sent", token=mint(nia["id"]))
+        return bool(found["deliver"]["outcomes"])
+
+    await eventually(is_sent)
+    window = await windows.open(nia, "/#/people")
+    await window.go("#/people/subscriptions", "sent to")
+    await expect(window.page.locator("main")).to_contain_text("active")
+    kept = await window.page.locator("main").get_by_text("the log keeps the next one for about").all_inner_texts()
+    assert all(re.search(r"about \d{1,2} (s|min|h|days)$", text) for text in kept), kept
+    await window.page.locator("summary", has_text="The last requests: 200").click()
+    await expect(window.page.locator("main")).to_contain_text("200, 1 event")
+    assert await window.faults() == []
+
+async def test_an_edited_post_changes_where_it_is_shown_and_leaves_columns_it_no_longer_fits(
+    site_api: Api, windows: Windows
+) -> None:
+    """One's own post is edited in its card; the window of another and its columns follow without a reload."""
+    eva, fay = await named_user(site_api, "eva", "Eva"), await named_user(site_api, "fay", "Fay")
+    columns = f"/#/streams/{quote(json.dumps([{'words': ['zebrafinch']}, {'words': ['parakeet']}]))}"
+    hers, his = await windows.open(eva, "/#/people"), await windows.open(fay, columns)
+    await live(hers)
+    shown = his.page.locator(".column")
+    for at in range(2):
+        await expect(shown.nth(at).locator(".state")).to_contain_text("live")
+    await hers.write("a zebrafinch")
+    await expect(shown.nth(0).locator(".post .text")).to_have_text(["a zebrafinch"])
+    card = hers.post("a zebrafinch")
+    await card.locator(".menu summary").click()
+    await card.get_by_role("button", name="Edit").click()
+    await expect(card.get_by_label("The new text")).to_be_focused()
+    assert await hers.faults() == []
+    await card.get_by_label("The new text").fill("a #parakeet")
+    await card.get_by_role("button", name="Save").click()
+    await expect(hers.post("a #parakeet")).to_contain_text("edited")
+    await expect(hers.post("a zebrafinch")).to_have_count(0)
+    await expect(shown.nth(0).locator(".post")).to_have_count(0)
+    await expect(shown.nth(1).locator(".post .text")).to_have_text(["a #parakeet"])
+    await expect(shown.nth(1).locator(".post")).to_contain_text("edited")

@@ -16,6 +16,13 @@ pytestmark = pytest.mark.extended
 ELSEWHERE = "{}/console/icon.svg"
 """An address without scripts, to which one leaves the console."""
 
+SENT = """() => {
+  window.sent = [];
+  const send = window.fetch;
+  window.fetch = (...given) => (window.sent.push(given[1] ?? {}), send(...given));
+}"""
+"""Keeps the options of each request that the page sends."""
+
 TIMERS = """() => {
   const [set, clear] = [setTimeout, clearTimeout];
   let last = 0;
@@ -78,6 +85,7 @@ DEEDS = {
     "talk": Deed(("talks/requests", "hello stranger"), press("Decline"), "talks/requests", "{talk}"),
     "request": Deed(("requests", "un4"), press("Decline"), "users/me/requests", "{un4}"),
     "own request": Deed(("requests/sent", "un1"), press("Cancel request"), "users/me/requests/sent", "{un1}"),
+    "subscription": Deed(("subscriptions", "tea-reader"), press("Delete"), "subscriptions", "tea-reader"),
     "unblock": Deed(("privacy", "un2"), press("Unblock", ROW), "users/me/blocks", "{un2}"),
     "unmute": Deed(("privacy/muted", "un3"), press("Unmute", ROW), "users/me/mutes", "{un3}"),
     "unfollow": Deed(("@un0", "Unfollow"), press("Unfollow"), "users/{una}/following", "{un0}"),
@@ -96,6 +104,7 @@ MADE: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
     ("", "un4", "PUT", "users/me/following/{una}", {}),
     ("", "una", "PUT", "users/me/blocks/{un2}", {}),
     ("", "una", "PUT", "users/me/mutes/{un3}", {}),
+    ("", "una", "PUT", "subscriptions/tea-reader", {"parameters": {"track": "tea"}}),
     ("mine", "una", "POST", "statuses", {"message": "mine to delete"}),
     ("commented", "un0", "POST", "statuses", {"message": "to comment on"}),
     *(("", author, "POST", "statuses", {"message": "not for me #undone"}) for author in ("un6", "un7")),
@@ -241,3 +250,17 @@ async def test_a_closed_column_comes_back(site_api: Api, windows: Windows) -> No
 
 async def _answer_nothing(route: Route) -> None:
     await route.fulfill(status=204)
+
+
+async def test_a_deed_on_its_way_outlives_the_page(site_api: Api, windows: Windows) -> None:
+    """Its note is dismissed, so its request is sent at once. A request without `keepalive` ends with the page."""
+    uda = await named_user(site_api, "uda")
+    await site_api.post(uda["id"], "goes at once")
+    window = await windows.open(uda, "/#/people")
+    await window.page.evaluate(SENT)
+    await window.post("goes at once").locator(".menu summary").click()
+    await window.button("Delete").click()
+    await window.button("Dismiss").click()
+    await expect(window.post("goes at once")).to_have_count(0)
+    deletes = await window.page.evaluate("sent.filter(each => each.method === 'DELETE')")
+    assert [each["keepalive"] for each in deletes] == [True]

@@ -9,6 +9,7 @@ import subprocess
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.command_line import clean_environment, running
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server, restartable
 from tests.made_once import once, shared_folder
-from tests.program import Program
+from tests.program import ROOT, Program
 from tests.stream_server.client.test_with_server import PASSWORD, act
 from tests.tls import Authority, TlsProxy
 from tests.waiting import PATIENCE, eventually
@@ -31,7 +32,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
 
 UNIT_SECONDS = 200
 
-UNIT_TESTS = 46
+UNIT_TESTS = 49
 
 SHORT_TOKENS = ("--token-ttl-seconds", "8", "--heartbeat-seconds", "0.2")
 
@@ -148,6 +149,43 @@ async def test_the_first_example_of_the_readme_runs_in_each_node(installed: Path
         for each in shown:
             assert re.findall(r"coffee (\w+)", each.out) == ["before", "then", "again"]
             assert "lost:" not in each.out
+
+
+async def test_the_consumer_of_the_guide_handles_each_post_in_each_node(
+    installed: Path, own: Server, tmp_path: Path
+) -> None:
+    """It keeps nothing, and is killed again and again. What was acked does not come again."""
+    guide = (ROOT / "docs" / "guide" / "subscriptions.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```text\n(.*?)```", guide, re.DOTALL)
+    (installed / "consumer.mjs").write_text(example.replace("http://127.0.0.1:8000", own.address), encoding="utf-8")
+    async with Api(own) as api:
+        for node in npm.all_nodes():
+            uid, expected = await api.user(), 0
+            env = {**clean_environment(), "TOKEN": mint(uid)}
+            for kill in range(3):
+                folder = tmp_path / f"{node.program.replace('/', '_')}-{kill}"
+                with running(node.program, installed / "consumer.mjs", folder=folder, env=env, cwd=installed) as shown:
+                    await eventually(partial(_is_read, api, uid))
+                    for number in range(expected, expected + 5):
+                        await api.post(uid, f"coffee {number}")
+                    await eventually(partial(_shows, shown, f"coffee {expected + 4}"))
+                    await eventually(partial(_is_acked, api, uid))
+                assert re.findall(r"coffee (\d+)", shown.out) == [str(expected + at) for at in range(5)]
+                expected += 5
+
+
+def _shows(shown: Any, text: str) -> bool:
+    return text in shown.out
+
+
+async def _is_read(api: Api, uid: str) -> bool:
+    streams = (await api.done("GET", "/v1/streams", token=mint(uid)))["streams"]
+    return any(stream["parameters"] == "subscription=coffee" for stream in streams)
+
+
+async def _is_acked(api: Api, uid: str) -> bool:
+    found = await api.done("GET", "/v1/subscriptions/coffee", token=mint(uid))
+    return bool(found["behind"] == 0)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.clients import npm
+from tests.clients.test_generated_clients import OPENAPI_TOOLS
 from tests.docs_examples import blocks
 from tests.packages.built import copy_checkout
 from tests.program import ROOT
@@ -35,7 +36,7 @@ def test_the_types_of_the_wire_are_those_of_the_server() -> None:
     assert script["types"](present) == present, f"run {WIRE_TYPES.relative_to(ROOT)}"
 
 
-@pytest.mark.parametrize("folder", [npm.PACKAGE, npm.TOOLS], ids=["package", "tools"])
+@pytest.mark.parametrize("folder", [npm.PACKAGE, npm.TOOLS, OPENAPI_TOOLS], ids=["package", "tools", "openapi"])
 def test_the_lock_file_has_hashes_and_no_address(folder: Path) -> None:
     """So npm fetches from the registry that the user's machine names."""
     text = (folder / "package-lock.json").read_text(encoding="utf-8")

@@ -1,5 +1,6 @@
 """tweepy 4 on the real server, with its own calls and objects, and rules that change while it is connected."""
 
+import uuid
 from datetime import datetime
 from typing import Any
 
@@ -111,3 +112,36 @@ async def test_the_end_of_a_token_is_reported(server: Server, api: Api) -> None:
         ((error),) = await program.hear("errors")
         assert error["disconnect_type"] == "ForceDisconnect"
         assert await program.hear("closed")
+
+
+async def test_recent_posts_are_found_page_by_page(server: Server, api: Api) -> None:
+    """The newest come first, as tweepy's objects. Each is on one page. Deleted and protected posts are not found."""
+    ann, bob, word = await api.user(), await api.user(), f"w{uuid.uuid4().hex[:10]}"
+    posted = [await api.post(bob, f"{word} {number} #tea") for number in range(23)]
+    await api.delete(bob, posted[7]["id"])
+    await api.done("PATCH", "/v1/users/me", token=mint(ann), json={"protected": True})
+    await api.post(ann, f"{word} for few")
+    told = await ask(server, ann, "search", word, "10")
+    kept = [status for status in posted[::-1] if status is not posted[7]]
+    assert [tweet["id"] for tweet in told["found"]] == [int(status["id"]) for status in kept]
+    assert all(tweet["tags"] == ["tea"] and tweet["author"] == int(bob) for tweet in told["found"])
+    assert told["users"] == [[int(bob), posted[0]["login"], posted[0]["login"]]]
+    first = told["metas"][0]
+    assert (first["newest_id"], first["oldest_id"]) == (kept[0]["id"], kept[9]["id"])
+    assert sum(meta["result_count"] for meta in told["metas"]) == 22
+    assert "next_token" not in told["metas"][-1]
+    nothing = await ask(server, ann, "search", f"{word}x", "10")
+    assert (nothing["found"], nothing["metas"][-1]["result_count"]) == ([], 0)
+
+
+async def test_recent_posts_are_counted(server: Server, api: Api) -> None:
+    """The counts are those of the posts that a search finds, also between two ids."""
+    ann, bob, word = await api.user(), await api.user(), f"w{uuid.uuid4().hex[:10]}"
+    posted = [await api.post(bob, f"{word} {number}") for number in range(7)]
+    await api.delete(bob, posted[3]["id"])
+    for granularity in ("minute", "hour", "day"):
+        told = await ask(server, ann, "count", word, granularity)
+        assert told["meta"]["total_tweet_count"] == sum(told["counts"]) == 6
+        assert told["gapless"]
+    between = f"since_id={posted[1]['id']}", f"until_id={posted[5]['id']}"
+    assert (await ask(server, ann, "count", word, "minute", *between))["meta"]["total_tweet_count"] == 2

@@ -9,6 +9,7 @@ from typing import Any
 
 import requests
 
+from tests.challenge_endpoint import challenge_endpoint
 from tests.end_to_end.api import mint
 
 ALL = "read write stream firehose admin"
@@ -21,7 +22,7 @@ CLOCK_LEAD_SECONDS = 5
 OF_THINGS = {
     "comments": "comments", "favorites": "statuses", "groups": "groups", "likes": "statuses", "lists": "lists",
     "messages": "messages", "reports": "reports", "rules": "rules", "sessions": "sessions", "statuses": "statuses",
-    "streams": "streams", "talks": "talks",
+    "streams": "streams", "subscriptions": "subscriptions", "talks": "talks",
 }  # fmt: skip
 """The noun of an id by the path segment before it. Other ids are users."""
 
@@ -128,6 +129,13 @@ class Populated:
         made = self.done("POST", "/v1/rules", {"rules": [{"rule": "hello", "tag": "greeting"}, {"rule": "#world"}]})
         return [one["id"] for one in made["rules"]]
 
+    def _make_subscriptions(self) -> list[str]:
+        has_webhook = self._path.endswith(("/test", "/secret"))
+        deliver = {"deliver": {"url": challenge_endpoint()}} if has_webhook else {}
+        self.done("PUT", "/v1/subscriptions/work", {"parameters": {"track": "hello"}, **deliver})
+        self.done("PUT", "/v1/subscriptions/crowd", {"parameters": {"track": "hello"}, "parts": 2})
+        return ["work"]
+
     def _make_sessions(self) -> list[str]:
         self.done("POST", "/v1/sessions", {"login": self.login, "password": PASSWORD})
         return [one["id"] for one in self.done("GET", "/v1/sessions")["sessions"]]
@@ -204,6 +212,7 @@ BODIES: Known = {
     ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
     ("PUT", "/v1/users/me/password"): lambda _: [{"password": PASSWORD, "new_password": PASSWORD}],
     ("POST", "/v1/statuses"): _statuses,
+    ("PATCH", "/v1/statuses/{id}"): lambda w: [{"message": f"so @{w.login} #sky"}, {"meta": {"a": 1}, "lang": "fr"}],
     ("POST", "/v1/statuses/{id}/comments"): lambda _: [{"message": "yes"}],
     ("PUT", "/v1/notifications/read"): lambda w: [{"id": one} for one in w.of("notifications")],
     ("POST", "/v1/reports"): _reports,
@@ -219,6 +228,9 @@ BODIES: Known = {
     ("POST", "/v1/rules/delete"): lambda w: [{"ids": [*w.of("rules"), "7"], "dry_run": d} for d in (True, False)],
     ("POST", "/v1/rules/explain"): _questions,
     ("POST", "/v1/rules/preview"): lambda _: [{"rule": "hello", "minutes": 5}],
+    ("POST", "/v1/rules/counts"): lambda _: [{"rules": [{"rule": "hello"}], "from": "-1h"}],
+    ("PUT", "/v1/subscriptions/{subscription}"): lambda _: [{"parameters": {"track": "tea"}, "since": "-1m"}],
+    ("POST", "/v1/subscriptions/{subscription}/ack"): lambda _: [{"cursor": "0-0.0"}],
     ("POST", "/v1/admin/users"): lambda _: [{"users": [{"login": _fresh(), "name": "Someone"}]}],
     ("POST", "/v1/events"): lambda _: [{"track": "hello"}],
 }

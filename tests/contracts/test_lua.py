@@ -1,5 +1,6 @@
 """Rules for the Lua library: conversions of numbers, JSON, time, and answers kept for retries."""
 
+import asyncio
 import random
 import re
 from collections.abc import Iterator
@@ -9,8 +10,10 @@ import pytest
 import redis
 
 import stream_server
+from stream_server.errors import Unavailable
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import scripts
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lua_library import LuaLibrary, make_scripts, read_library
@@ -107,10 +110,11 @@ CHANGING = _changing()
 UNKEPT = {
     "job_advance", "job_begin_pass", "job_claim", "job_delete_dependents", "job_fail", "job_unpark", "timeline_refill",
     "leftovers_delete", "counters_check", "log_record_rollback", "log_trim", "subject_user", "ingest_begin",
-    "lease_hold", "statuses_expire", "home_visit", "homes_sleep", "job_erase", "job_sweep",
+    "lease_hold", "statuses_expire", "home_visit", "homes_sleep", "job_erase", "job_sweep", "subscription_take",
+    "subscriptions_ack", "subscription_join", "subscriptions_renew", "webhooks_claim", "webhooks_report",
 }  # fmt: skip
-"""Calls of jobs, repair, trimming, expiry and visits, the one that makes a user, and one that audits once. Each may run
-twice, so it keeps no answer."""
+"""Calls of jobs, repair, trimming, expiry, visits, acks, leases and webhooks, the one that makes a user, and one that
+audits once. Each may run twice, so it keeps no answer."""
 
 
 def _first_change(code: str) -> int:
@@ -121,12 +125,12 @@ def _first_change(code: str) -> int:
     return len(code) if found is None else found.start()
 
 
-WRITES = sorted(call for call, declared in LIBRARY.calls.items() if declared.kind != "run")
+WRITES = sorted(call for call, declared in LIBRARY.declarations.items() if declared.kind != "run")
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_keep_an_answer(name: str) -> None:
-    kind = LIBRARY.calls[name].kind
+    kind = LIBRARY.declarations[name].kind
     assert any(keeper in FUNCTIONS[f"{kind}.{name}"] for keeper in KEEPERS[kind])
 
 
@@ -140,7 +144,7 @@ def test_functions_refuse_before_any_change(name: str) -> None:
 
 
 def test_a_write_looks_for_the_kept_answer_first() -> None:
-    for name, (kind, *_) in LIBRARY.calls.items():
+    for name, (kind, *_) in LIBRARY.declarations.items():
         last = LIBRARY.script(name).rstrip().splitlines()[-1]
         expected = {
             "write": "earlier_reply() or ",
@@ -152,7 +156,7 @@ def test_a_write_looks_for_the_kept_answer_first() -> None:
 
 
 def test_only_calls_that_may_run_twice_keep_no_answer() -> None:
-    unkept = {name: FUNCTIONS[f"run.{name}"] for name, (kind, *_) in LIBRARY.calls.items() if kind == "run"}
+    unkept = {name: FUNCTIONS[f"run.{name}"] for name, (kind, *_) in LIBRARY.declarations.items() if kind == "run"}
     assert {name for name, code in unkept.items() if _first_change(code) < len(code)} == UNKEPT
 
 
@@ -160,7 +164,7 @@ GLOBALS = {"error", "ipairs", "pcall", "setmetatable", "tonumber", "type", "unpa
 WORDS = {"and", "elseif", "function", "if", "in", "not", "or", "return", "while"}
 
 
-@pytest.mark.parametrize("name", sorted(LIBRARY.calls))
+@pytest.mark.parametrize("name", sorted(LIBRARY.declarations))
 def test_no_script_misses_a_function(name: str) -> None:
     """Each function that a script calls is a local function above the call, a parameter, or Lua's own."""
     code = re.sub(r"'[^'\n]*'", "''", LIBRARY.script(name))
@@ -185,16 +189,49 @@ def test_a_call_reads_further_arguments_only_if_it_declares_that_they_may_follow
 def test_arguments_are_given_by_the_names_of_the_declaration() -> None:
     text = "function run.x(one, two, ...) --> sum, rest\n  return {one, ARGV[REST]}\nend\n"
     made = make_scripts(LuaLibrary([text], {}))["x"]
-    assert made.declared == ("run", ("one", "two"), True, ("sum", "rest"))
+    assert made.declared == ("run", ("one", "two"), True, ("sum", "rest"), "")
     assert made.order({"two": 2, "one": 1}) == (1, 2)
+    text = "function run.y(one, pair --[[left,\n  right]], last, ...)\n  return pair.right .. ARGV[REST]\nend\n"
+    made = make_scripts(LuaLibrary([text], {}))["y"]
+    assert made.declared.parameters == ("one", "left", "right", "last"), "the fields of a table are arguments, too"
+    assert "function y(one, pair, last)\n  return pair.right .. ARGV[7]\n" in made.text
+    assert made.text.endswith("return y(ARGV[3], {left = ARGV[4], right = ARGV[5]}, ARGV[6])\n")
     like = scripts.ScriptCall("like", {"uid": "1", "id": "2"})
-    called = scripts.Scripts(RedisClient("unix:///nowhere", 1.0), SizeLimits()).call_command
+    called = scripts.ScriptRunner(RedisClient("unix:///nowhere", 1.0), SizeLimits()).call_command
     assert called(keys.META, like)[-2:] == ("1", "2")
     for wrong in ({"uid": "1"}, {"uid": "1", "status": "2"}, {"uid": "1", "id": "2", "more": "3"}):
         with pytest.raises((TypeError, KeyError)):
             called(keys.META, like._replace(named=wrong))
     with pytest.raises(TypeError):
         called(keys.META, like._replace(rest=("3",)))
+
+
+def test_a_declaration_names_the_user_whose_tokens_lose_rights() -> None:
+    def declared(line: str) -> tuple[tuple[str, ...], str]:
+        made = LuaLibrary([f"{line}\nend\n"], {}).declarations["x"]
+        return made.results, made.rights
+
+    assert declared("function deed.x(admin, uid) --> fence, ids -- RIGHTS uid") == (("fence", "ids"), "uid")
+    assert declared("function deed.x(admin) -- RIGHTS *") == ((), "*")
+    with pytest.raises(ValueError, match="x takes rights of id, which is no argument of it"):
+        declared("function deed.x(uid) -- RIGHTS id")
+    for wrong in ("-- RIGHT uid", "--RIGHTS uid", "-- RIGHTS uid, of all", "-- RIGHTS: uid", "-- of the user"):
+        with pytest.raises(ValueError, match="behind the declaration of x"):
+            declared(f"function deed.x(uid) --> ids {wrong}")
+    with pytest.raises(ValueError, match="x takes rights, but a call of the kind run tells nobody"):
+        declared("function run.x(uid) -- RIGHTS uid")
+    told: list[str | None] = []
+    runner = scripts.ScriptRunner(RedisClient("unix:///nowhere", 1.0), SizeLimits())
+    runner.on_rights_change = told.append
+    for name, named in {
+        "sessions_end_all": {"uid": "7"},
+        "suspension_change": {"admin": "1", "uid": "8", "kind": "suspend"},
+        "ingest_delete_user": {"foreign_id": "9", "admin": "1"},
+        "like": {"uid": "7", "id": "2"},
+    }.items():
+        with pytest.raises(Unavailable):
+            asyncio.run(runner.write(name, IdempotencyKey.generate(), **named))
+    assert told == ["7", "8", None]
 
 
 def test_every_function_is_used() -> None:
@@ -207,8 +244,8 @@ def test_every_call_is_made() -> None:
     """The calls of ingested lines are named by what the line does."""
     folder = Path(stream_server.__file__).parent / "store"
     text = "\n".join(file.read_text("utf-8") for file in folder.rglob("*.py"))
-    lines = {name for name, (kind, *_) in LIBRARY.calls.items() if kind == "line"}
-    assert {name for name in LIBRARY.calls.keys() - lines if f'"{name}"' not in text} == set()
+    lines = {name for name, (kind, *_) in LIBRARY.declarations.items() if kind == "line"}
+    assert {name for name in LIBRARY.declarations.keys() - lines if f'"{name}"' not in text} == set()
 
 
 def test_the_library_has_functions_only_and_each_name_once() -> None:
@@ -226,8 +263,9 @@ def test_a_script_has_the_functions_that_it_needs_in_their_order() -> None:
 local MOST = 3
 local function idle()
 end
-local function twice()
-  return once() + once()
+local function twice() -- not idle()
+  -- not idle()
+  return once() + once() -- nor here, where idle('it') is no name
 end
 local function once()
   return KEY.log .. MOST .. 'MOST once'
@@ -238,6 +276,7 @@ end
 """
     made = LuaLibrary([text], {"KEY.log": "'l'"}).script("both")
     assert re.findall(r"function (\w+)", made) == ["once", "twice", "both"]
+    assert "--" not in made
     assert "return 'l' .. 3 .. 'MOST once'" in made
     assert made.endswith("return both(ARGV[3], ARGV[4])\n")
     with pytest.raises(KeyError, match=r"KEY\.nothing"):

@@ -51,7 +51,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("server")) as running:
+    with Server(tmp_path_factory.mktemp("server"), "--webhook-networks", "127.0.0.0/8") as running:
         yield running
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from stream_server.config import config
+from stream_server.config.data_folder import SECRET_FILE, make_private, write_private
 from stream_server.demo import walkthrough
 from tests.end_to_end.nginx import Nginx, find_nginx, shipped
 from tests.end_to_end.server import Server
@@ -90,11 +91,14 @@ def _run(stack: ExitStack, port: int) -> None:
     cluster.make()
     click.echo("starting two servers")
     key = secrets.token_hex(32)
-    own = {"STREAM_SERVER_JWT_SECRET": key, "STREAM_SERVER_LIMITS": None, "STREAM_SERVER_PASSWORD_MEMORY_KIB": None}
+    own = {f"STREAM_SERVER_{name}": None for name in ("JWT_SECRET", "LIMITS", "PASSWORD_MEMORY_KIB")}
     servers = [
         Server(Path(folder) / name, "--redis", cluster.url, *BEHIND_NGINX, variables=own, preloaded=False)
         for name in ("first", "second")
     ]
+    for server in servers:  # commands find one of the servers, and the key in its data folder
+        make_private(server.data)
+        write_private(server.data / SECRET_FILE, key.encode())
     for server in servers:
         watch(server.start().process)
         stack.callback(server.stop)  # not killed, so it takes the file along by which commands find it

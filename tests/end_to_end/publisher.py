@@ -3,13 +3,12 @@
 import asyncio
 import json
 import random
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from stream_server.store import keys
-from tests.command_line import COMMAND
+from tests.command_line import run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.sample_texts import AIRLINES, Draft
 from tests.end_to_end.server import environment
@@ -59,12 +58,10 @@ class Publisher:
     async def replay(self, drafts: Iterable[Draft], file: Path) -> None:
         """Post ``drafts`` by the `replay` command. Reads the ids from the log and the statuses over HTTP."""
         _record(drafts, file)
-        done = await asyncio.create_subprocess_exec(
-            *COMMAND, "replay", file, "--url", self.api.server.address, "--data-dir", self.api.server.data,
-            env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        out, err = await done.communicate()
-        assert done.returncode == 0, (out, err)
+        server = self.api.server
+        command = ("replay", file, "--url", server.address, "--data-dir", server.data)
+        done = await asyncio.to_thread(run, *command, env=environment())
+        assert done.code == 0, done
         ids = self._logged()
         for first in range(0, len(ids), 200):
             asked = ",".join(ids[first : first + 200])

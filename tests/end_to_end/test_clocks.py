@@ -203,3 +203,19 @@ async def test_redis_clock_set_back_leaves_ids_and_cursors_in_order(clocked: Clo
                     await stream.until(lambda s: ids[-1] in told(s))
                     assert told(stream) == wanted
                     assert not stream.of("gap")
+
+
+async def test_a_summary_counts_on_when_a_clock_jumps(clocked: Clocked) -> None:
+    """Each event is in one window of its own second, while the server's clock or that of Redis is an hour wrong."""
+    made = []
+    async with await clocked.stream(follow=clocked.uid, summary="1") as stream:
+        for seconds in (HOUR, -HOUR, 0):
+            await clocked.jump(seconds)
+            if not seconds:
+                with clocked.redis.client() as redis:
+                    redis.hincrby(keys.META, "ms", HOUR * 1000)
+            for number in range(2):
+                made.append(await clocked.post(f"{number} at {seconds}"))
+                await stream.until(lambda s: sum(one["count"] for one in s.of("count")) == len(made))
+        seconds_of = [one["began"] for one in stream.of("count") for _ in range(one["count"])]
+    assert seconds_of == [f"{status['posted'][:19]}.000Z" for status in made]

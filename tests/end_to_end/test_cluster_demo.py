@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from stream_server.commands.doctor_redis import SET_UP_WELL
-from tests.command_line import Running, clean_environment, running
+from tests.command_line import COMMAND, Running, clean_environment, running
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.nginx import find_nginx
 from tests.end_to_end.server import ROOT
@@ -83,6 +83,9 @@ async def test_a_post_through_nginx_is_heard_at_both_servers_and_ctrl_c_ends_all
         (check,) = re.findall(r"^  check +(.*)", shown.out, re.MULTILINE)
         told = await asyncio.to_thread(subprocess.run, check.split(), capture_output=True, text=True, check=False)
         assert (told.returncode, SET_UP_WELL.sentence in told.stdout) == (0, True), told.stdout
+        words = (*COMMAND, "tail", "--user", "ada", "--track", "cluster", "--since", "-5m")
+        with running(*words, folder=tmp_path / "tail", env=clean_environment(TMPDIR=str(scratch))) as tail:
+            await asyncio.to_thread(tail.until, lambda: "a #cluster" in tail.out)
         started = children(shown.process.pid)
         assert len(started) == 10  # six nodes, two servers, nginx, and the watcher
         assert await asyncio.to_thread(shown.interrupt) == 0

@@ -121,7 +121,7 @@ async def test_a_replay_shows_no_card_of_a_deleted_account_that_others_muted_blo
 
 async def test_a_restarted_server_still_hides_a_deleted_account(tmp_path: Path) -> None:
     """It knows of the deletion from Redis alone."""
-    with restartable(tmp_path) as server:
+    with restartable(tmp_path, "--heartbeat-seconds", "0.2") as server:
         async with Api(server) as api:
             ann, bob, cyd = await create_people(api, 3)
             start = await api.head()

@@ -145,11 +145,22 @@ async def post_of_another(site: Site) -> None:
     site.values["POST"] = (await site.api.post(await site.api.user(), "of another"))["id"]
 
 
+async def post_and_let_the_time_pass(site: Site) -> None:
+    site.values["OLD"] = first = (await site.api.post(site.ada, "old"))["id"]
+    while int((await site.api.post(site.ada, "new"))["id"]) >> 12 <= (int(first) >> 12) + 1:
+        """Ids have the time in ms."""
+
+
 async def write_three_messages(site: Site) -> None:
     talk = await site.api.done("POST", "/v1/talks", token=site.token, json={"people": [await site.api.user()]})
     site.values["TALK"] = talk["id"]
     for text in ("one", "two", "three"):
         await site.api.done("POST", f"/v1/talks/{talk['id']}/messages", token=site.token, json={"message": text})
+
+
+async def put_a_shared_subscription(site: Site) -> None:
+    body = {"parameters": {"track": "tea"}, "parts": 2}
+    await site.api.done("PUT", "/v1/subscriptions/crowd", token=site.token, json=body)
 
 
 async def use_the_key(site: Site) -> None:
@@ -175,7 +186,9 @@ TOKENS: dict[str, Callable[[Site], Awaitable[str | None]]] = {
 }
 DEEDS: dict[str, Callable[[Site], Awaitable[None]]] = {
     "the post is another user's": post_of_another,
+    "an hour after the post": post_and_let_the_time_pass,
     "a stranger writes a fourth message": write_three_messages,
+    "the connection reads no part any more": put_a_shared_subscription,
     "a key was used for another request": use_the_key,
     "at the eleventh try": try_ten_times,
 }
@@ -184,7 +197,7 @@ DEEDS: dict[str, Callable[[Site], Awaitable[None]]] = {
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    server = Server(tmp_path, variables={"STREAM_SERVER_LIMITS": "on"})
+    server = Server(tmp_path, variables={"STREAM_SERVER_LIMITS": "on", "STREAM_SERVER_EDIT_SECONDS": "0.001"})
     async with server, Api(server) as api:
         yield Site(api, (await api.sign_up("ada"))["id"])
 

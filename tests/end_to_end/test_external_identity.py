@@ -48,9 +48,10 @@ class Issuer:
         self.server.shutdown()
         self.server.server_close()
 
-    def token(self, sub: str, **claims: Any) -> str:
+    def token(self, sub: str | None, **claims: Any) -> str:
         now = int(time.time())
-        all_claims = {"iss": ISSUER, "aud": [AUDIENCE], "sub": sub, "iat": now, "exp": now + 600, **claims}
+        who = {} if sub is None else {"sub": sub}
+        all_claims = {"iss": ISSUER, "aud": [AUDIENCE], "iat": now, "exp": now + 600, **who, **claims}
         return jwt.encode(all_claims, self.key, "RS256", headers={"kid": "k1"})
 
 
@@ -128,6 +129,13 @@ async def test_an_id_of_the_issuer_is_never_an_id_of_this_server(caller: Caller,
     victim = await caller.me(issuer.token("auth0|numbers", nickname="numbers"))
     other = await caller.me(issuer.token(victim["id"], nickname="numbers"))
     assert other["id"] != victim["id"]
+
+
+async def test_another_issuer_makes_no_reader_tokens(caller: Caller, issuer: Issuer) -> None:
+    for sub, limits in ((None, {}), (None, {"within": "tea"}), ("auth0|reader", {"within": "tea"})):
+        token = issuer.token(sub, scope="stream", permissions="stream", jti="1", **limits)
+        refused = await caller.call("GET", "/v1/events?track=tea&wait=0", token=token)
+        assert refused.error[:2] == (401, "invalid_token")
 
 
 async def test_a_token_without_usable_claims_gets_a_user_too(caller: Caller, issuer: Issuer) -> None:

@@ -112,6 +112,7 @@ def test_the_demo(machine: Machine) -> None:
     assert list(machine.temporary.iterdir()) == []
 
 
+@pytest.mark.extended
 def test_of_several_servers_the_person_chooses_one(machine: Machine, tmp_path: Path) -> None:
     servers = [machine.serve(), machine.serve("--data-dir", tmp_path / "data")]
     refused = machine.command("token", "--user", "ada", "--create")
@@ -132,6 +133,38 @@ def test_of_several_servers_the_person_chooses_one(machine: Machine, tmp_path: P
     assert machine.command("sign-in", "--user", "ada").out.startswith(address(servers[0]))
 
 
+def test_servers_of_one_redis_are_one_site_and_any_of_them_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders = [str(tmp_path / name) for name in ("first", "second", "other")]
+    given = zip(folders, ("unix:///r.sock", "unix:///r.sock", "unix:///other.sock"), (2, 1, 3), strict=True)
+    first, second, other = (
+        config.load({"data_dir": folder, "redis": url, "port": port}, {}) for folder, url, port in given
+    )
+    with run_file.kept_run_file(first), run_file.kept_run_file(second):
+        assert server_access.find_server(config.load({}, {})).data_dir == folders[1], "the lowest URL"
+        with run_file.kept_run_file(other), pytest.raises(server_access.SeveralServers, match="3 servers run here"):
+            server_access.find_server(config.load({}, {}))
+        named = config.load({"redis": "unix:///r.sock"}, {})
+        with run_file.kept_run_file(other):
+            assert server_access.find_server(named).data_dir == folders[1], "the key of the site is there"
+
+
+def test_servers_whose_redis_has_a_password_may_be_of_several_sites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their run files do not show the URL, so nothing tells that it is the same."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    one, two = (config.load({"port": port}, {"STREAM_SERVER_REDIS": "redis://:secret@a"}) for port in (1, 2))
+    with (
+        run_file.kept_run_file(one),
+        run_file.kept_run_file(two),
+        pytest.raises(server_access.SeveralServers, match="2 servers run here"),
+    ):
+        server_access.find_server(config.load({}, {}))
+
+
 @pytest.mark.extended
 def test_a_token_is_sent_to_no_other_address(machine: Machine) -> None:
     machine.serve()
@@ -139,6 +172,7 @@ def test_a_token_is_sent_to_no_other_address(machine: Machine) -> None:
     assert (refused.code, "no running server of this user was found here" in refused.err) == (2, True)
 
 
+@pytest.mark.extended
 def test_a_server_that_was_killed_is_not_running(machine: Machine, tmp_path: Path) -> None:
     for flags in ((), ("--data-dir", tmp_path / "data")):
         server = machine.serve(*flags)

@@ -15,6 +15,7 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Message
 from tests.end_to_end.server import Server
 from tests.end_to_end.socket_consumer import open_socket
+from tests.stream_server.hub.visibility.model import held_texts
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -26,15 +27,18 @@ Line = dict[str, Any]
 
 
 def history(source: random.Random, count: int) -> list[Line]:
-    """Return lines of a site: users, then posts, replies, deletes, follows and unfollows. Each has an id."""
+    """Return lines of a site: users, then posts, replies, edits, deletes, follows and unfollows. Each has an id."""
     lines: list[Line] = [{"op": "user", "user": {"foreign_id": f"u{n}"}, "id": f"made{n}"} for n in range(USERS)]
     alive: list[str] = []
     pairs: set[tuple[str, str]] = set()
     for n in range(count):
         author, other = (f"u{at}" for at in source.sample(range(USERS), 2))
-        match source.choice("pppprdff"):
+        match source.choice("pppprdeff"):
             case "d" if alive:
                 lines.append({"op": "delete", "status": alive.pop(source.randrange(len(alive)))})
+            case "e" if alive:
+                changed = {"foreign_id": source.choice(alive), "message": f"n{n}"}
+                lines.append({"op": "edit", "status": changed, "id": f"e{n}"})
             case "f":
                 op = "unfollow" if (author, other) in pairs else "follow"
                 pairs ^= {(author, other)}
@@ -52,6 +56,8 @@ def effect(line: Line) -> tuple[str, str] | None:
     match line["op"]:
         case "post":
             return "post", line["status"]["foreign_id"]
+        case "edit":
+            return "edit", line["status"]["foreign_id"]
         case "delete":
             return "delete", line["status"]
         case "follow" | "unfollow" as op:
@@ -60,6 +66,8 @@ def effect(line: Line) -> tuple[str, str] | None:
 
 
 def seen(event: Message) -> tuple[str, str]:
+    if "left" in event:
+        return event["kind"], event["left"]["foreign_id"]
     if "status" in event:
         return event["kind"], event["status"]["foreign_id"]
     return event["kind"], f"{event['source']['foreign_id']}>{event['target']['foreign_id']}"
@@ -94,7 +102,7 @@ async def send(server: Server, uid: str, lines: list[Line], stop_after: int | No
 async def test_each_line_takes_effect_once_across_kills(own_folder: Path) -> None:
     """The server is killed in the middle and gets all lines again. Streams see the effect of each line once.
 
-    On replay a post that was deleted by then is left out.
+    On replay a post that was deleted by then is left out. A stream has the last text of each post.
     """
     source = random.Random(14)
     lines = history(source, 500)
@@ -106,7 +114,7 @@ async def test_each_line_takes_effect_once_across_kills(own_folder: Path) -> Non
     for stop_after in [*sorted(source.sample(range(30, 390), KILLS)), None]:
         async with Api(server) as api:
             uid = uid or api.admin
-            kinds = "post,delete,follow,unfollow"
+            kinds = "post,edit,delete,follow,unfollow"
             asked = {"firehose": "true", "kinds": kinds, "since": since}
             async with await api.stream(asked, uid=uid) as stream:
                 for answer in await send(server, uid, lines, stop_after):
@@ -131,6 +139,12 @@ async def test_each_line_takes_effect_once_across_kills(own_folder: Path) -> Non
     cursors = {answered[line]["cursor"] for line, found in effects.items() if found and found not in left_out}
     assert cursors == {event["cursor"] for event in events}
     assert max(Counter(cursors).values()) == 1
+    written = [line["status"] for line in lines if line["op"] in ("post", "edit")]
+    texts = {status["foreign_id"]: status["message"] for status in written}
+    gone = {name for kind, name in expected if kind == "delete"}
+    assert {name: texts[name] for name in texts.keys() - gone} == {
+        name: text for name, text in held_texts(events, "foreign_id").items() if name not in gone
+    }
 
 
 async def test_streams_follow_by_login_and_foreign_id(server: Server, api: Api) -> None:

@@ -10,9 +10,11 @@ import pytest
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import Server
+from tests.end_to_end.webhook_endpoint import Endpoint
 from tests.waiting import eventually
 
 STREAMS_PER_USER = 6
+INNER = ("--webhook-networks", "127.0.0.1")
 MANY = 14
 """Streams that certainly are in both processes: that all go to one happens once in 8,000 runs."""
 
@@ -20,7 +22,7 @@ MANY = 14
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Two processes. Only the number of streams is limited."""
-    options = ("--workers", "2", "--limits", "on", "--streams-per-user", str(STREAMS_PER_USER))
+    options = ("--workers", "2", "--limits", "on", "--streams-per-user", str(STREAMS_PER_USER), *INNER)
     with Server(tmp_path_factory.mktemp("server"), *options) as running:
         yield running
 
@@ -103,6 +105,23 @@ async def test_a_user_ends_each_stream(api: Api) -> None:
     assert (await api.call("DELETE", "/v1/streams/none", token=mint(ann))).error == (404, "not_found", "connection")
 
 
+async def test_a_subscription_is_taken_over_from_another_process(api: Api) -> None:
+    """Each connection ends the one before it, wherever that is, and begins behind what was acked there."""
+    ann = await api.user()
+    await api.done("PUT", "/v1/subscriptions/work", token=mint(ann), json={"parameters": {"follow": ann}})
+    earlier: Consumer | None = None
+    for at in range(MANY):
+        stream = await api.stream({"subscription": "work"}, uid=ann)
+        if earlier is not None:
+            assert goodbye_code(await earlier.until_end()) == "taken_over"
+        await api.post(ann, f"post {at}")
+        await stream.until(lambda s: s.events)
+        assert [event["status"]["message"] for event in stream.events] == [f"post {at}"]
+        ack = {"cursor": stream.events[-1]["cursor"]}
+        await api.done("POST", "/v1/subscriptions/work/ack", token=mint(ann), json=ack)
+        earlier = stream
+
+
 async def test_a_stream_goes_on_with_a_new_token(api: Api) -> None:
     """All streams outlive the token that opened them, miss nothing, and end with the new token.
 
@@ -150,6 +169,15 @@ async def test_one_more_stream_closes_the_oldest_over_all_processes(api: Api) ->
         assert goodbye_code(await stream.until_end()) == "too_many_streams"
     found = await until_listed(api, ann, STREAMS_PER_USER)
     assert [one["connection"] for one in found] == [connection(stream) for stream in streams[-STREAMS_PER_USER:]]
+    async with Endpoint() as endpoint:  # what is read for webhooks, the newest of all, takes no place
+        for name in ("one", "two"):
+            body = {"parameters": {"track": "tea"}, "deliver": {"url": endpoint.url}}
+            await api.done("PUT", f"/v1/subscriptions/{name}", token=mint(ann), json=body)
+        posted = await api.post(bob, "tea")
+        await eventually(lambda: endpoint.statuses() == [posted["id"]] * 2)
+        for stream in streams[-STREAMS_PER_USER:]:
+            await stream.until(lambda one: one.received == [("post", posted["id"])])
+    assert [one["connection"] for one in await listed(api, ann)] == [one["connection"] for one in found]
     assert not any(stream.ended for stream in (other, *streams[-STREAMS_PER_USER:]))
 
 
@@ -164,6 +192,27 @@ async def test_v1_1_closes_the_oldest_with_code_7(api: Api) -> None:
         answer.close()
 
 
+async def takes_nothing_over(api: Api, streams: list[Consumer]) -> None:
+    """A stream that is refused leaves its subscription to the reader before it. The last of ``streams`` reads one."""
+    bob, given = await api.user(), {"parameters": {"track": "tea"}}
+    await api.done("PUT", "/v1/subscriptions/work", token=mint(bob), json=given)
+    await streams.pop().close()
+
+    async def opens() -> bool:
+        try:
+            streams.append(await api.stream({"subscription": "work"}, uid=bob))
+        except AssertionError:
+            return False
+        return True
+
+    await eventually(opens, what="the place of a stream that ended")
+    refused = await api.call("GET", "/v1/stream?subscription=work", token=mint(bob))
+    assert refused.error == (429, "rate_limited", None)
+    await api.post(bob, "tea")
+    await streams[-1].until(lambda consumer: consumer.events)
+    assert not streams[-1].of("goodbye")
+
+
 async def test_streams_of_an_address_and_in_all_are_limited(server: Server, tmp_path_factory: Any) -> None:
     options = ("--limits", "dialect_connects=0", "--streams-per-address", "3")
     with Server(tmp_path_factory.mktemp("own"), *options) as own:
@@ -172,6 +221,7 @@ async def test_streams_of_an_address_and_in_all_are_limited(server: Server, tmp_
             ann = await api.user()
             refused = await api.call("GET", "/v1/stream?track=tea", token=mint(ann))
             assert refused.error == (429, "rate_limited", None)
+            await takes_nothing_over(api, streams)
             assert int(refused.headers["Retry-After"]) >= 1
             dialect = await api.call("GET", "/1.1/statuses/sample.json", token=mint(ann))
             assert (dialect.status, "Retry-After" in dialect.headers) == (420, True)

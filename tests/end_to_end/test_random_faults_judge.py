@@ -10,10 +10,10 @@ from tests.end_to_end.random_faults.judge import Judge
 from tests.end_to_end.random_faults.ledger import Ledger, Log
 from tests.end_to_end.random_faults.oracle import Record, Told
 from tests.end_to_end.random_faults.site import Site
-from tests.end_to_end.test_random_faults_oracle import LIES, START, WRONG, cursor, heard, play
+from tests.end_to_end.test_random_faults_oracle import LIES, START, WRONG, cursor, heard, play, written
 from tests.redis_process import RedisProcess
 
-KINDS = "post,delete,follow,like"
+KINDS = "post,edit,delete,follow,like"
 
 
 async def verdict(redis_server: RedisProcess, ledger: Ledger, log: Log, messages: list[Told], split: int) -> list[str]:
@@ -47,6 +47,27 @@ async def test_a_wrong_record_is_detected_in_pieces(redis_server: RedisProcess, 
     messages = heard(log, *range(1, 9)).told
     WRONG[wrong][0](messages)
     assert await verdict(redis_server, ledger, log, messages, split), wrong
+
+
+def edited_play() -> tuple[Ledger, Log]:
+    """Return `play` with edits of the statuses 18 and 14 behind it."""
+    ledger, log = play()
+    edits = [written(ledger, 9, "a", "edit", "18", "blue"), written(ledger, 10, "a", "edit", "14", "brown")]
+    return ledger, Log(1, 10, [*log.entries, *edits], log.cursors | {entry.cursor for entry in edits})
+
+
+@pytest.mark.parametrize("split", [0, 8, 9])
+async def test_edits_are_judged_in_pieces(redis_server: RedisProcess, split: int) -> None:
+    """A client may keep no replaced text, also if it has it from an earlier piece."""
+    ledger, log = edited_play()
+    messages = heard(log, *range(1, 11)).told
+    assert await verdict(redis_server, ledger, log, messages, split) == []
+    for at, wrong in ((8, "never told of ('edit', '18')"), (9, "has 'red too' of 14, which was replaced")):
+        without = messages[:at] + messages[at + 1 :]
+        assert any(wrong in said for said in await verdict(redis_server, ledger, log, without, split))
+    shown = {**messages[7].message["status"], "message": "blue"}
+    messages[8].message["status"] = {**shown, "edits": 0}
+    assert any("a wrong version" in said for said in await verdict(redis_server, ledger, log, messages, split))
 
 
 @pytest.mark.parametrize("lie", [lie for lie in LIES if lie != "never settled"])

@@ -25,7 +25,9 @@ def written(ledger: Ledger, n: int, uid: str, kind: str, subject: str, text: str
     }  # fmt: skip
     deed = ledger.begin(uid, kind, subject)
     deed.begun, deed.outcome = float(n), "written"
-    if kind == "post":
+    if kind in ("post", "edit"):
+        if kind == "edit":
+            status["edits"] = 1
         deed.status = status
         return Logged(n, cursor(n), uid, kind, subject, {"status": status})
     if kind == "delete":

@@ -2,15 +2,14 @@
 
 import asyncio
 import random
-import signal
-import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.command_line import COMMAND, ROOT, clean_environment, run
+from tests.command_line import COMMAND, Running, clean_environment, run, running
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 from tests.waiting import PATIENCE, eventually
@@ -59,12 +58,10 @@ class Followers:
         assert self.raw.zcard("{core}:parked") == 0
 
 
-def _worker(server: Server, *flags: str) -> "subprocess.Popen[bytes]":
-    command = [*COMMAND, "worker", "--data-dir", str(server.data), *PASS, *flags]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=clean_environment(), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def _worker(server: Server, *flags: str) -> AbstractContextManager[Running]:
+    """A process of job workers, which is killed at the end of the block."""
+    folder, env = server.folder / "worker", clean_environment()
+    return running(*COMMAND, "worker", "--data-dir", server.data, *PASS, *flags, folder=folder, env=env)
 
 
 async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
@@ -87,19 +84,16 @@ async def test_killed_workers_leave_no_follower_out(own_folder: Path, redis_url:
             for _ in range(4):
                 before = raw.hget("{core}:meta", "fence")
                 followers.hurry()
-                worker = _worker(server, "--job-workers", "2")
-                await eventually(await _progress(raw, before), what="progress of the worker")
-                await asyncio.sleep(source.uniform(0, 0.05))  # the kill comes at a random moment of a pass
-                worker.kill()
-                worker.communicate(timeout=PATIENCE)
+                with _worker(server, "--job-workers", "2"):
+                    await eventually(await _progress(raw, before), what="progress of the worker")
+                    await asyncio.sleep(source.uniform(0, 0.05))  # the kill comes at a random moment of a pass
             assert not followers.settled()
-            worker = _worker(server)
-            await eventually(followers.hurried, what="the queue is empty")
-            followers.check()
-            worker.send_signal(signal.SIGTERM)
-            out, err = worker.communicate(timeout=PATIENCE)
-            assert (worker.returncode, err) == (0, b"")
-            assert b"parked 0" in out.splitlines()[-1]
+            with _worker(server) as worker:
+                await eventually(followers.hurried, what="the queue is empty")
+                followers.check()
+                worker.process.terminate()
+                assert (worker.process.wait(PATIENCE), worker.err) == (0, "")
+                assert "parked 0" in worker.out.splitlines()[-1]
 
 
 def test_repair_reports_and_repairs(own_folder: Path) -> None:

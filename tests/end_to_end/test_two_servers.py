@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stream_server.store import keys
-from tests.end_to_end.api import Api
+from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer, Message
 from tests.end_to_end.faults.author import Author, in_log_order
 from tests.end_to_end.faults.site import STREAMS, Site, all_until, site
@@ -112,3 +112,35 @@ async def test_counters_of_all_servers_agree_with_the_log(tmp_path: Path, fault:
         for number, stream in enumerate(streams):
             assert stream.received == in_log_order([authors[number // 2]])
             await stream.close()
+
+
+async def test_the_parts_of_a_killed_server_move_after_its_leases(tmp_path: Path) -> None:
+    """It cannot say that its stream has ended. The worker of the other server is told to come for all parts."""
+    async with site(tmp_path, "two servers", direct=True) as broken:
+        dying, other = broken.apis
+        uid = await other.user()
+        authors = [await other.user() for _ in range(6)]
+        body = {"parameters": {"follow": authors}, "parts": 4}
+        await other.done("PUT", "/v1/subscriptions/work", token=mint(uid), json=body)
+
+        async def holders() -> list[str | None]:
+            kept = await other.done("GET", "/v1/subscriptions/work", token=mint(uid))
+            return [part["worker"] for part in kept["parts"]]
+
+        lost = await dying.stream({"subscription": "work", "worker": "a"}, uid=uid)
+        first = await other.stream({"subscription": "work", "worker": "b"}, uid=uid)
+        await lost.until_end()
+        lost = await dying.stream({"subscription": "work", "worker": "a"}, uid=uid)
+        assert sorted(map(str, await holders())) == ["a", "a", "b", "b"]
+        ids = [str((await other.post(author, "hello"))["id"]) for author in authors]
+        await eventually(lambda: len(first.events) + len(lost.events) == len(ids))
+        broken.servers[0].kill()
+        await lost.until_end()
+        await first.until_end()
+        assert first.messages[-1]["code"] == "rebalanced"
+        async with await other.stream({"subscription": "work", "worker": "b"}, uid=uid) as last:
+            await last.until(lambda c: len(c.events) == len(ids))
+            assert [event["status"]["id"] for event in last.events] == ids
+            assert await holders() == ["b"] * 4
+        await lost.close()
+        await first.close()

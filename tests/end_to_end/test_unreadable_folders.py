@@ -1,13 +1,9 @@
 """A data folder that this server or its engine cannot read is left as it was: each byte, mode and time."""
 
-import asyncio
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
-from asyncio.subprocess import DEVNULL
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +11,10 @@ from typing import NamedTuple
 import pytest
 
 from stream_server.store.redis.stored_form import STORED_FORM
+from tests.command_line import COMMAND, run, running
 from tests.end_to_end.server import Server, environment
 from tests.redis_process import binaries
-from tests.waiting import PATIENCE, eventually
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -176,10 +173,6 @@ def scratch() -> Iterator[Path]:
         assert list(Path(folder).iterdir()) == []
 
 
-def serve_on(folder: Path, *flags: str) -> list[str]:
-    return [sys.executable, "-m", "stream_server", "serve", "--port", "0", "--data-dir", str(folder), *flags]
-
-
 def variables(scratch: Path) -> dict[str, str]:
     """An environment without a key, so that a server makes one in its data folder."""
     return {name: value for name, value in environment().items() if name != "STREAM_SERVER_JWT_SECRET"} | {
@@ -187,15 +180,15 @@ def variables(scratch: Path) -> dict[str, str]:
     }
 
 
+def serve_on(folder: Path, *flags: str) -> list[str]:
+    return ["serve", "--port", "0", "--data-dir", str(folder), *flags]
+
+
 def refusal(folder: Path, scratch: Path, *flags: str, **more: str) -> str:
     """Return what a server says that does not start on the folder."""
-    ended = subprocess.run(
-        serve_on(folder, *flags), env=variables(scratch) | more,
-        capture_output=True, text=True, timeout=2 * PATIENCE, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 1, ended.stderr
-    assert "Traceback" not in ended.stderr
-    return ended.stderr
+    ended = run(*serve_on(folder, *flags), env=variables(scratch) | more)
+    assert ended.code == 1, ended.err
+    return ended.err
 
 
 @pytest.mark.parametrize("change", FAULTS, ids=lambda change: change.__name__)
@@ -231,18 +224,18 @@ def test_an_older_engine_on_path_changes_nothing(copied: Path, scratch: Path, tm
     assert picture(copied) == before
 
 
-async def test_a_signal_while_it_looks_leaves_them_too(copied: Path, scratch: Path) -> None:
+def test_a_signal_while_it_looks_leaves_them_too(copied: Path, scratch: Path, tmp_path: Path) -> None:
     """Ctrl-C of somebody who sees the mistake."""
     of_another_form_from_a_backup(copied)
     before = picture(copied)
-    process = await asyncio.create_subprocess_exec(*serve_on(copied), env=variables(scratch), stderr=DEVNULL)
-    await eventually(lambda: list(scratch.glob("*/view/*")), what="it looks at the data")
-    process.terminate()
-    await process.wait()
+    with running(*COMMAND, *serve_on(copied), folder=tmp_path / "printed", env=variables(scratch)) as server:
+        server.until(lambda: list(scratch.glob("*/view/*")))
+        server.process.terminate()
+        server.process.wait(PATIENCE)
     assert picture(copied) == before
 
 
-async def test_the_folder_of_a_running_server_is_left_too(scratch: Path, tmp_path: Path) -> None:
+def test_the_folder_of_a_running_server_is_left_too(scratch: Path, tmp_path: Path) -> None:
     """A second server says that the folder is in use. It makes no key, and takes no rights away."""
     with Server(tmp_path) as server:
         server.data.chmod(0o755)

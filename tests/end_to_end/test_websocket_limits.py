@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     options = ("--limits", f"connects={CONNECTS}", "--compress-streams", "off", "--cors-origins", PAGE)
     with Server(tmp_path_factory.mktemp("server"), *options) as running:
         yield running
-
-
-@pytest.fixture
-async def api(server: Server) -> AsyncIterator[Api]:
-    async with Api(server) as made:
-        yield made
 
 
 async def test_the_settings_hold_for_websockets_too(api: Api) -> None:

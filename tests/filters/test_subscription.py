@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import pytest
 
 from filters.base import Filter, FilterFailure
+from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import user_key
@@ -13,7 +14,7 @@ from filters.narrowing import KINDS, Kinds, Language
 from filters.registry import Registry
 from filters.rule import Rules
 from filters.sample import Firehose, Sample
-from filters.subscription import Subscription
+from filters.subscription import ALWAYS_INDEXED, Subscription, parse_subscription
 from filters.track import Track
 from tests.filters.plugin import Plugin, install
 from tests.filters.rules.test_rule import Shouts
@@ -103,10 +104,31 @@ def test_bases_without_keys_are_listed_unless_alone(registry: Registry) -> None:
     assert Subscription([TRACK, BOX]).unindexed_bases == Subscription([Firehose()]).unindexed_bases == ()
 
 
+@pytest.mark.parametrize("kind", sorted(ALWAYS_INDEXED, key=repr))
+def test_a_filter_that_always_has_index_terms_is_not_asked_for_them_when_it_is_parsed(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch, kind: type[Filter]
+) -> None:
+    """The index asks for them when the stream joins, and to compute them may take milliseconds."""
+    values = {"track": "tea,cup of,don't", "follow": "1,@me", "locations": "-74,40,-73,41"}
+    monkeypatch.setattr(kind, "index_terms", lambda _: pytest.fail("asked"))
+    assert parse_subscription({kind.name: values[kind.name]}, registry).unindexed_bases == ()
+
+
+@pytest.mark.parametrize("kind", sorted(ALWAYS_INDEXED, key=repr))
+@pytest.mark.parametrize("value", ["", "tea", "don't", "\ufe0f", "@me", "1", "-180,-90,180,90"])
+def test_filters_that_always_have_index_terms_have_them(kind: type[Filter], value: str) -> None:
+    try:
+        parsed = kind.parse(value)
+    except ParameterError:
+        return
+    assert parsed.index_terms() is not None
+
+
 def test_rules_with_very_many_keys_are_listed_as_unindexed(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = Rules.parse_with("tea OR milk", registry)
     few = Subscription([rules])
     assert few.unindexed_bases == ()
+    monkeypatch.setattr("filters.rule.MAX_CLAUSES", 1)  # so that keys are counted: fewer clauses have fewer keys
     monkeypatch.setattr("filters.rule.MAX_KEYS", 3)  # each word has two, one of them for what is quoted
     assert Subscription([rules]).unindexed_bases == ("rule",)
     assert few.unindexed_bases == (), "it was looked at once"

@@ -8,7 +8,7 @@ import pytest
 from filters.base import Filter
 from filters.event import Event
 from filters.follow import Follow
-from filters.index_keys import FLAG, LANGUAGE, rarest_key, user_key
+from filters.index_keys import FLAG, LANGUAGE, LOWEST_COMMON_KEY, LOWEST_TEXT_KEY, Key, rarest_key, user_key
 from filters.inverted_lists import CompactSet, Trie
 from filters.location import Location
 from filters.narrowing import Kinds, Language
@@ -17,6 +17,7 @@ from filters.rule import Rules
 from filters.sample import Firehose, Sample
 from filters.subscription import Subscription
 from filters.subscription_index import MAX_NARROWING_GROUPS, SubscriptionIndex
+from filters.testing import example_events
 from filters.track import Track
 from tests.filters.plugin import Plugin
 from tests.filters.texts import post
@@ -32,6 +33,18 @@ class Broken(Plugin):
     def matches(self, event: Event) -> bool:
         if "bang" in event.text:
             raise RuntimeError("bang")
+        return True
+
+
+class Listed(Plugin):
+    """A filter with index keys of its own."""
+
+    name: ClassVar[str] = "listed"
+
+    def candidate_keys(self) -> frozenset[Key]:
+        return frozenset({"green", user_key("8")})
+
+    def matches(self, event: Event) -> bool:
         return True
 
 
@@ -62,6 +75,18 @@ def test_an_item_cannot_be_added_twice() -> None:
         index.remove("milk")
 
 
+def test_keys_that_only_rules_use_and_those_of_texts_sort_apart() -> None:
+    """By this the index knows whether an event must compute them."""
+    rule_keys, text_keys, user_keys = set[str](), set[str](), set[str]()
+    for event in example_events():
+        text_keys |= event.common_keys - event.user_keys
+        user_keys |= event.user_keys
+        rule_keys |= event.index_keys - event.common_keys
+    assert rule_keys
+    assert max(rule_keys) < LOWEST_COMMON_KEY <= min(user_keys)
+    assert max(user_keys) < LOWEST_TEXT_KEY <= min(text_keys)
+
+
 def test_an_empty_posting_list_is_removed() -> None:
     index: SubscriptionIndex[str] = SubscriptionIndex()
     index.add("one", Subscription([Track.parse("a b,c,d,e f"), Location.parse("0,0,1,1"), Follow.parse("1,@me")]))
@@ -69,7 +94,7 @@ def test_an_empty_posting_list_is_removed() -> None:
     index.remove("one")
     (room,) = index._groups.values()
     assert not room.postings._dynamic_keys
-    assert not room.postings._verifiers
+    assert not room.postings._matches
     assert not room.postings._boxes.crossed_squares
     assert _leaves(room.postings._clauses) == {("b", "a"): ("two",), ("c",): ("two",)}
 
@@ -139,6 +164,25 @@ def test_extra_keys_are_computed_only_while_a_rule_needs_them(monkeypatch: pytes
     index.remove("bio")
     index.match(post("tea", bio="I drink tea"))
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    "needing", [Track.parse("tea"), Rules.parse("tea meta.n:1"), Rules.parse("from:1 lang:de"), Listed()], ids=str
+)
+def test_texts_are_searched_for_terms_only_while_a_filter_needs_them(needing: Filter) -> None:
+    def event() -> Event:
+        return post("green tea", lang="de", user_ids=frozenset({"1", "7"}), meta=b'{"n":1}')
+
+    index: SubscriptionIndex[str] = SubscriptionIndex()
+    index.add("seven", Subscription([Follow.parse("7")], [POSTS]))
+    index.add("one", Subscription([Rules.parse("meta.n:1")], [POSTS]))
+    for _ in range(2):
+        assert set(index.match(first := event())) == {"seven", "one"}
+        assert first._common_keys is None
+        index.add("needing", Subscription([needing], [POSTS]))
+        assert set(index.match(second := event())) == {"seven", "one", "needing"}
+        assert second._common_keys is not None
+        index.remove("needing")
 
 
 def test_only_filters_without_keys_see_every_event(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """`track` matches as documented."""
 
+import tracemalloc
+
 import pytest
 
 from filters.track import Track
@@ -46,6 +48,19 @@ def test_a_phrase_without_a_visible_character_matches_nothing() -> None:
 def test_equal_phrases_in_another_order_are_the_same_filter() -> None:
     assert Track.parse("a b,c").canonical_form == Track.parse("C, B  a").canonical_form
     assert Track.parse("a b,c") != Track.parse("a,b,c")
+
+
+@pytest.mark.parametrize(("form", "most_bytes"), [("w{}", 250), ("W{},x{},y{}", 450), ("a{} b{}", 560)])
+def test_a_filter_of_few_words_is_small(form: str, most_bytes: int) -> None:
+    """Ten thousand streams have a filter each. A set takes 216 bytes, whatever is in it."""
+    values = [form.replace("{}", str(number)) for number in range(1000)]
+    Track.parse(values[0])
+    tracemalloc.start()
+    try:
+        kept = [Track.parse(value) for value in values]
+        assert tracemalloc.get_traced_memory()[0] / len(kept) < most_bytes
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_phrase_has_up_to_60_bytes() -> None:

@@ -123,12 +123,18 @@ def _operation(route: str, operation: Json) -> Iterator[str]:
     needed = sorted(each["name"] for each in operation.get("parameters", ()) if each.get("required"))
     yield f"route {route} needs: {', '.join(needed) or 'nothing'}"
     for media, content in operation.get("requestBody", {}).get("content", {}).items():
-        yield f"route {route} takes {media}: {_type(content['schema'])}"
+        yield f"route {route} takes {media}: {_type(_content_schema(content))}"
     for status, answer in operation["responses"].items():
         if status[0] in "123":
             yield f"route {route} answers {status}"
             for media, content in answer.get("content", {}).items():
-                yield f"route {route} answers {status} {media}: {_type(content.get('schema', {}))}"
+                yield f"route {route} answers {status} {media}: {_type(_content_schema(content))}"
+
+
+def _content_schema(content: Json) -> Json:
+    """Return the schema of a body, or that of each of its items."""
+    found: Json = content["itemSchema"] if "itemSchema" in content else content.get("schema", {})
+    return found
 
 
 def _class_name(schema: str) -> str:

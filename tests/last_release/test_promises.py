@@ -19,6 +19,8 @@ CLUSTER = "it is a program of the checkout, `make cluster`: a package for server
 
 GENERATED = "servers take it, and the document only names it: generated code had two arguments of one name"
 
+TYPED = "the document says the form of each message"
+
 GREW = "it has one more, by which clients learn that an account is deleted"
 
 REMOVED = {
@@ -36,11 +38,15 @@ REMOVED = {
     "object ReportedContent has user: User": "it is null if the account is deleted",
     "route POST /v1/ingest takes application/x-ndjson: BlockLine | DeleteLine | FollowLine | MuteLine | PostLine | "
     "ReinstateLine | SuspendLine | UnblockLine | UnfollowLine | UnmuteLine | UserLine": GREW,
+    "command stream-server export needs: since, target": "a lake begins by default with the oldest entry of the log",
     "command stream-server fetch --json": FETCH,
     "command stream-server fetch names VALUE": FETCH,
     "command stream-server fetch names cld2": FETCH,
     "command stream-server fetch names valkey-server": FETCH,
     "command stream-server fetch needs: nothing": FETCH,
+    "command stream-server token needs: login": "a reader token has no user, so --reader takes its place",
+    "operator has: hashtags, cashtags, links, mentions, media, images, video_link, geo": GREW,
+    "object PolledEvents has events: [object]": TYPED,
     "object PasswordChange has current_password: string": "it is `password`, as the design of the wire says",
     "object PasswordChange needs: current_password, password": "they are `password` and `new_password`",
     "route DELETE /v1/streams/{connection} takes header Idempotency-Key: string": "it never had an effect",
@@ -49,6 +55,12 @@ REMOVED = {
         f"route {method} {path} takes query lastEventId: string": GENERATED
         for method in ("GET", "POST")
         for path in ("/v1/events", "/v1/stream", "/v1/stream/user")
+    },
+    **{
+        f"route {method} {path} answers 200 {media_type}: string": TYPED
+        for method in ("GET", "POST")
+        for path in ("/v1/stream", "/v1/stream/user")
+        for media_type in ("application/x-ndjson", "text/event-stream")
     },
 }
 """Facts of the last release that are gone, each with the reason. The CHANGELOG has them, too."""

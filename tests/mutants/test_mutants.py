@@ -4,11 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.end_to_end.server import ROOT
 from tests.mutants.checkout import Checkout
 from tests.mutants.mutant import MUTANTS, Mutant
+from tests.tiers import sample
 
-SAMPLE = {"phrase_in_any_order", "no_read_after_subscribing", "rollback_without_gap"}
+SAMPLE = {"phrase_in_any_order", "rollback_without_gap"}
 """Mutants of the first tier."""
+
+OF_EACH_FILE = {mutant.path: mutant for mutant in MUTANTS}.values()
+"""Mutants of the second tier: one for each file. The others need ``--full``."""
 
 TRACK = """What is wrong.
 
@@ -24,11 +29,7 @@ Killed by: tests/filters/test_track.py
 
 
 @pytest.mark.parametrize(
-    "mutant",
-    [
-        pytest.param(mutant, id=mutant.name, marks=[pytest.mark.extended] * (mutant.name not in SAMPLE))
-        for mutant in MUTANTS
-    ],
+    "mutant", sample(MUTANTS, lambda mutant: mutant.name in SAMPLE, second_tier=lambda mutant: mutant in OF_EACH_FILE)
 )
 def test_a_mutant_is_detected(checkout: Checkout, mutant: Mutant) -> None:
     with checkout.broken(mutant):
@@ -41,6 +42,13 @@ def test_the_tests_pass_without_a_mutant(checkout: Checkout) -> None:
     """Those of the sample: the suite runs all of them, and this run differs from it by the copy alone."""
     run = checkout.run(sorted({killer for mutant in MUTANTS for killer in mutant.killers if mutant.name in SAMPLE}))
     assert run.code == 0, run.said
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_patch_of_a_mutant_applies(mutant: Mutant) -> None:
+    """Also of those that run with ``--full`` only."""
+    path = ROOT / mutant.path
+    assert mutant.applied(path.read_text(encoding="utf-8")) != path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("package", "mutants", "files"), [("filters", 20, 17), ("stream_server", 10, 6)])

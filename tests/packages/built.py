@@ -81,7 +81,7 @@ def make_dist(source: Path, *options: str, made_site: Path | None = None, **more
     command = ["make", "--old-file=env", "--old-file=site", "dist"]
     command += [f"VENV={ROOT / '.venv' / 'bin'}", f"ARGS={' '.join(options)}"]
     made = subprocess.run(
-        command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=5 * PATIENCE
+        command, cwd=source, env=variables, capture_output=True, text=True, check=False, timeout=15 * PATIENCE
     )
     assert made.returncode == 0, made.stderr
     return find_built(source)

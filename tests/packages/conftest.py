@@ -6,7 +6,8 @@ import pytest
 
 from tests.needed import need_index
 from tests.packages.built import Built, build_once
-from tests.packages.machines import VERSIONS, Machine, machine
+from tests.packages.machines import DEBIANS, VERSIONS, Machine, machine
+from tests.tiers import sample
 
 
 @pytest.fixture(scope="session")
@@ -20,8 +21,8 @@ def index() -> None:
     need_index()
 
 
-@pytest.fixture(params=VERSIONS)
+@pytest.fixture(params=sample(VERSIONS, DEBIANS.__contains__, lambda _: False))
 def fresh(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    """An empty folder, and one of the supported Pythons."""
+    """An empty folder, and a Python of a Debian; with ``--full``, each supported Python."""
     with machine(request.param) as made:
         yield made

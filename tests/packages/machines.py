@@ -79,7 +79,7 @@ class Machine(NamedTuple):
         """Run a command to its end."""
         return subprocess.run(
             self.command(*arguments, cwd=cwd), cwd=cwd or self.folder, env=self.environ,
-            capture_output=True, text=True, check=False, timeout=5 * PATIENCE, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=15 * PATIENCE, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     def done(self, *arguments: str | Path, cwd: Path | None = None) -> str:

@@ -17,7 +17,7 @@ from tests.packages.machines import UV
 from tests.stream_server.events.test_language import NO_LANGUAGE, SENTENCES, SHORT
 from tests.waiting import PATIENCE
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 TEXTS = [*SENTENCES.values(), *SHORT.values(), *(text for text in NO_LANGUAGE if text.strip(" \ufffe"))]
 
@@ -29,7 +29,7 @@ def pure_wheel(built: Built, folder: Path) -> Path:
     """Build the wheel without C from the source distribution. This compiler makes nothing for the other processor."""
     command: list[str | Path] = [UV, "build", "--quiet", "--wheel", "--offline", "--no-build-isolation"]
     command += ["--python", sys.executable, "--out-dir", folder, built.sdist]
-    subprocess.run(command, env=os.environ | {"PURE_PYTHON": "1"}, check=True, timeout=5 * PATIENCE)
+    subprocess.run(command, env=os.environ | {"PURE_PYTHON": "1"}, check=True, timeout=15 * PATIENCE)
     return next(folder.glob("*-none-any.whl"))
 
 

@@ -31,6 +31,7 @@ MAX_SITE_BYTES = 1_300_000
 """Most bytes that the documentation may add to a wheel. The wheel without it has 1.1 MB."""
 
 
+@pytest.mark.nightly
 def test_a_checkout_in_use_elsewhere_gives_the_same_bytes(built: Built, tmp_path: Path) -> None:
     """Its path, its times, the modes of its files and what else is in it have no effect on the source distribution."""
     other = copy_checkout(tmp_path / "some" / "where else")

@@ -5,7 +5,6 @@ The collection in a worker then finds each module imported, which else takes the
 
 import gc
 import os
-import signal
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -14,17 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.preloaded.launcher import ROOT
 from tests.preloaded.parent import become, fork_for_requests
-
-
-class BackwardImports:
-    """A plugin that imports the test modules from the last one to the first before pytest collects them."""
-
-    def pytest_collection(self) -> None:
-        for path in sorted((ROOT / "tests").rglob("test_*.py"), reverse=True):
-            with suppress(Exception, pytest.skip.Exception):  # reported where the tests are collected
-                import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 class ForgetFailed:
@@ -48,31 +37,9 @@ class ForgetFailed:
 
 def collect(arguments: Sequence[str]) -> None:
     """Collect the tests of a run with these arguments. What that prints is left to the run itself."""
-    helper = None if _compiled() else _collect_backwards(arguments)
-    _collect(arguments)
-    import_module("hypothesis.strategies").text().validate()  # makes its tables, for seconds on a fresh checkout
-    if helper is not None:
-        os.kill(helper, signal.SIGKILL)
-        os.waitpid(helper, 0)
-
-
-def _compiled() -> bool:
-    """Whether there is bytecode of test modules. To make it takes longer than to collect."""
-    return any((ROOT / "tests" / "__pycache__").glob("test_*-pytest-*.pyc"))
-
-
-def _collect_backwards(arguments: Sequence[str]) -> int:
-    """Start a process that makes the bytecode in the other order, and return its pid."""
-    pid = os.fork()
-    if pid == 0:
-        _collect(arguments, BackwardImports())
-        os._exit(0)
-    return pid
-
-
-def _collect(arguments: Sequence[str], *plugins: object) -> None:
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing), suppress(Exception):
-        pytest.main([*arguments, "-n0", "--collect-only"], plugins=[ForgetFailed(), *plugins])
+        pytest.main([*arguments, "-n0", "--collect-only"], plugins=[ForgetFailed()])
+    import_module("hypothesis.strategies").text().validate()  # makes its tables, for seconds on a fresh checkout
 
 
 def main() -> None:

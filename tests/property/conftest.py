@@ -1,7 +1,4 @@
-"""A Redis to empty, and the budget of property tests: a fifth of the cases in the first tier, a third in the second.
-
-With ``--full`` it is 10,000 cases.
-"""
+"""A Redis to empty, and the budget of property tests: a fifth of the cases, and with ``--full`` 10,000."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +9,12 @@ from hypothesis.strategies import SearchStrategy
 
 from tests.property.laws import Holds
 from tests.redis_process import RedisProcess, newest
-from tests.tiers import quick
 
 
 @pytest.fixture(scope="session")
 def holds(full: bool) -> Holds:  # noqa: FBT001 - a fixture
     def check(law: Any, *strategies: SearchStrategy[Any], cases: int = 150) -> None:
-        budget = 10_000 if full else cases // 5 if quick() else cases // 3
+        budget = 10_000 if full else cases // 5
         # No deadline: a loaded machine is slow, not wrong.
         settings(max_examples=budget, deadline=None)(given(*strategies)(law))()
 

@@ -20,6 +20,9 @@ STANDALONE = (
     '"東京"', '"京 タワー"', '"cold 東京"', '"iphoneを"', '"milk tea.com"', '"cold https://www.tea.com/milk"',
     '"bob 님이"', '"@bob님이"', '"$TEA cold"', '"tea $tea"', '"cold $twtr"', '"\uff04TWTR mi\u00adlk"', '"tea ខ្មែរ"',
     '"co\u200bld tea"', "\uff04TEA", "\uff03tea",
+    "meta.room:7", "META.Room:7.0", "meta.room:late", 'meta.price:"7"', "meta.item.price:-1", "meta.price:1.10",
+    'meta."odd name":"A b"', 'meta."dc:title":tea', "meta.größe:CAFÉ", "meta.room:true", 'meta.price:"1..2"',
+    "meta.many:30", "meta.item.price:10000000000000000", "meta.price:0.0000001", "meta.room:007", "meta.room:null",
     '"cold http www"', '"1\ufe0f\u20e3 tea"', 'bio:"and e mail"', "bio:東京", 'bio:"cold milk"',
 )  # fmt: skip
 
@@ -28,14 +31,15 @@ CONJUNCTION_REQUIRED = (
     "has:media", "has:images", "has:video_link", "has:geo", "lang:en", "lang:en-GB", "lang:DE", "lang:und",
     "lang:no", "lang:nb", "lang:iw", "lang:zh",
     "followers_count:20..21", "followers_count:..19", "following_count:1..", "tweets_count:0..0", "posts_count:21..",
-    "followers_count:20",
+    "followers_count:20", "meta.room:7..", "meta.price:..0", "meta.item.price:1.10..7.5", "meta.many:-1.0..30",
+    "has:meta.room", 'has:"meta.odd name"', "HAS:META.item.price",
 )  # fmt: skip
 
 SAMPLES = ("sample:50", "sample:100", "sample:12.5")
 
 NO_OPERATOR = (
     "from:", "e-mail", "is:odd", "-", "--tea", "()", "has:", "sample:0.5", "AND", "NOT", "lang:english", '"',
-    "nothing:x", "-(tea)",
+    "nothing:x", "-(tea)", "meta.room:2..1", "meta.room:a..b", "meta:7", "mta.room:7", "has:meta.", "has:meta",
 )  # fmt: skip
 
 PIECES = (
@@ -43,7 +47,7 @@ PIECES = (
     "\\", "'", "\u2019", "#", "@", "$", "..", "1", "9" * 40, "tea", "東京", "\u0301", "👨\u200d👩\u200d👧", "🏳️",
     "1️⃣", "é", "ß", "from:", "url:", "lang:", "sample:", "bio:", "place:", "followers_count:", "is:", "has:",
     "point_radius:[", "track:", "locations:", "follow:", "language:", "kinds:", "firehose:", "rule:", "rules:", "nan",
-    "1e999", "-0", "km]", "mi]",
+    "1e999", "-0", "km]", "mi]", "meta.", "meta.a:", 'meta."', '":', "has:meta.",
 )  # fmt: skip
 """Texts that confuse parsers: punctuation, forms of Unicode, and the beginnings of operators."""
 

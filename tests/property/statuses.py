@@ -33,6 +33,12 @@ POINTS = ((13.4, 52.5), (13.4, 52.6), (13.35, 52.41), (179.9, -17.5), (-179.9, -
 
 BIOS = ("", "Tea, and e-mail.", "I drink cold milk", "東京 😍", "東。京", "COLD #tea")
 
+META_NAMES = ("room", "Room", "price", "item.price", "odd name", "dc:title", "größe", 'a"b', "x" * 129)
+META_VALUES = (
+    7, 7.0, 7.5, -1, 0, 1.1, 1e16, 10**16, 1e-7, "7", "7.0", "007", "blog", "Blog", "te\u00ada", "Cafe\u0301", "1..2",
+    "", "a b", True, False, None, "true", "null", "x" * 128, "é" * 65,
+)  # fmt: skip
+
 MEDIA = ("image", "video", "gif", "audio")
 
 
@@ -67,6 +73,17 @@ def texts() -> st.SearchStrategy[str]:
     )
 
 
+def metas() -> st.SearchStrategy[dict[str, Any] | None]:
+    """The fields that an author adds: none, few, or lists and objects in each other, and sometimes too many."""
+    values = st.recursive(st.sampled_from(META_VALUES), _nested, max_leaves=5)
+    many = st.sampled_from(META_VALUES).map(lambda value: {"many": list(range(31)), "room": [value, "late"]})
+    return st.one_of(st.none(), st.dictionaries(st.sampled_from(META_NAMES), values, max_size=4), many)
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(META_NAMES), inner, max_size=2)
+
+
 @st.composite
 def plain_statuses(draw: st.DrawFn) -> dict[str, Any]:
     """A status that is neither a repost nor a quote."""
@@ -89,7 +106,7 @@ def plain_statuses(draw: st.DrawFn) -> dict[str, Any]:
         "origin": None,
         "media": [{"url": "https://a.co/m", "type": kind} for kind in kinds],
         "conversation": draw(st.sampled_from(["4096", "8192"])),
-        "meta": None,
+        "meta": draw(metas()),
         "group": None,
     }
 

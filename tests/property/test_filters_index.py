@@ -41,10 +41,12 @@ def _churn(steps: list[tuple[str, int, Any]]) -> None:
     index: SubscriptionIndex[int] = SubscriptionIndex()
     plain: dict[int, Subscription] = {}
     events_of_all = [what for verb, _, what in steps if verb == "match"]
+    groups = {index._mixed_group}
     for verb, item, what in steps:
         if verb == "add" and item not in plain:
             index.add(item, what)
             plain[item] = what
+            groups.update(index._groups.values())
         elif verb == "remove" and item in plain:
             index.remove(item)
             del plain[item]
@@ -57,6 +59,7 @@ def _churn(steps: list[tuple[str, int, Any]]) -> None:
         index.remove(item)
     assert index.scanned_count == 0
     assert not index._groups
+    assert not any(count for group in groups for count in group.postings._use_counts.values())
 
 
 @pytest.mark.parametrize("rooms", [0, 1, sys.maxsize])

@@ -58,9 +58,9 @@ function accessOf(security) {
   return { access, ticket: security.some((way) => "ticket" in way) };
 }
 
-/** @param {any} content @returns {{media: string, schema: any}[]} */
+/** Return the bodies by their media types. That of items one behind another has the schema of an item. @param {any} content @returns {{media: string, schema: any}[]} */
 function contents(content) {
-  return Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema }));
+  return Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema ?? part.itemSchema }));
 }
 
 function answersOf(source, responses) {
@@ -71,7 +71,7 @@ function answersOf(source, responses) {
       status,
       description: follow(source, answer).description,
       media: parts.map((part) => part.media).join(" or "),
-      schema: parts[0]?.schema ?? null,
+      schema: parts.at(-1)?.schema ?? null, // of a stream, that of a line: it says more than that of a server-sent event
       headers: Object.keys(answer.headers ?? {}),
     };
   });

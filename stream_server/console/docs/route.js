@@ -130,13 +130,20 @@ export function prose(text) {
   return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 }
 
-/** Return the members of an object schema as a list. @param {any} source @param {any} schema @param {boolean} sent  whether a client sends it */
+/** Return the members of an object schema as a list, or the objects of which it is one. @param {any} source @param {any} schema @param {boolean} sent  whether a client sends it */
 export function shape(source, schema, sent) {
   const own = follow(source, schema);
   const inner = innerObject(source, own);
   if (inner === null) return h("p", { class: "docs-type" }, typeWords(own));
-  const members = Object.entries(inner.properties);
+  if (!inner.properties) return h("ul", { class: "docs-shape" }, ...inner.oneOf.map((one) => h("li", {}, choice(source, one, sent))));
+  const members = [inner, ...(inner.oneOf ?? [])].flatMap((one) => Object.entries(one.properties));
   return h("ul", { class: "docs-shape" }, ...members.map(([name, part]) => member(source, inner, name, part, sent)));
+}
+
+/** Return one of the objects that a value may be. @param {any} source @param {any} schema @param {boolean} sent */
+function choice(source, schema, sent) {
+  const about = follow(source, schema).description ?? "";
+  return unfolding({ class: "docs-nested" }, refName(schema), () => [h("p", { class: "docs-about" }, ...prose(about)), shape(source, schema, sent)]);
 }
 
 /** Return one member of an object, or a parameter. @param {any} source @param {any} owner whose `required` names what must be there @param {string} name @param {any} schema @param {boolean} sent */

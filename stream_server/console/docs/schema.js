@@ -33,6 +33,7 @@ function plainWords(schema) {
   if (refName(schema)) return refName(schema);
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(", ");
   if (Array.isArray(schema.anyOf)) return schema.anyOf.map(typeWords).join(" or ");
+  if (Array.isArray(schema.oneOf)) return schema.oneOf.map(typeWords).join(" or ");
   if (Array.isArray(schema.prefixItems)) return `[${schema.prefixItems.map(typeWords).join(", ")}]`;
   if (schema.type === "array") return `list of ${typeWords(schema.items ?? {})}${limits(schema.minItems, schema.maxItems)}`;
   if (Array.isArray(schema.type)) return schema.type.join(" or ");
@@ -54,10 +55,10 @@ function limits(least, most, unit = "") {
   return least === undefined ? "" : `, at least ${least}${unit}`;
 }
 
-/** Return the object schema beneath a member: itself, its reference, or its list's items. @param {any} source @param {any} schema @returns {any} */
+/** Return the schema of the object, or of the objects of which it is one, beneath a member: itself, its reference, or its list's items. @param {any} source @param {any} schema @returns {any} */
 export function innerObject(source, schema) {
   const own = follow(source, withoutNull(schema).schema);
-  if (own.properties) return own;
+  if (own.properties || own.oneOf) return own;
   return own.type === "array" && own.items ? innerObject(source, own.items) : null;
 }
 
@@ -66,6 +67,7 @@ export function example(source, schema, name = "", depth = 0) {
   const own = withoutNull(schema).schema;
   const target = follow(source, own);
   if (target.properties) return depth > MAX_DEPTH ? {} : objectExample(source, target, depth);
+  if (target.oneOf) return example(source, target.oneOf[0], name, depth);
   if (target.type === "array") return listExample(source, target, name, depth);
   if (name in EXAMPLES) return EXAMPLES[name];
   return leafExample(target);

@@ -1,7 +1,7 @@
 // @ts-check
 /** The tables of the operations view, and numbers as an operator reads them. */
 
-import { h, isolate } from "../dom.js";
+import { duration, h, isolate } from "../dom.js";
 import { streamCount } from "./history.js";
 
 /** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
@@ -48,7 +48,7 @@ export function kinds(state) {
 /** @param {any} state @param {string} ownId @param {(connection: string) => void} end  called to end one of the operator's own streams */
 export function slowClients(state, ownId, end) {
   const rows = state.slow_clients.map((client) => [
-    h("code", {}, client.connection), client.worker, h("code", {}, client.uid), h("code", { class: "ops-wide" }, isolate(client.path + (client.parameters ? `?${client.parameters}` : ""))),
+    h("code", {}, client.connection), client.worker, ...(client.uid ? [h("code", {}, client.uid)] : [h("span", {}, "reader ", h("code", {}, client.reader))]), h("code", { class: "ops-wide" }, isolate(client.path + (client.parameters ? `?${client.parameters}` : ""))),
     since(client.opened, state.at), plain(client.behind), bytes(client.unsent_bytes), share(client.percent),
     client.uid === ownId ? h("button", { type: "button", onclick: () => end(client.connection) }, "End") : "",
   ]);
@@ -99,13 +99,6 @@ export const bytes = known((value) => {
 export const milliseconds = known((value) => (value >= 10_000 ? `${plain(value / 1000)} s` : `${plain(value)} ms`));
 
 export const share = known((value) => `${plain(value)} %`);
-
-/** @param {number} seconds */
-export function duration(seconds) {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
-}
 
 /** Return how long ago a time of the API was. @param {string} iso @param {string} now */
 export function since(iso, now) {

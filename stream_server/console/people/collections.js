@@ -176,6 +176,7 @@ function groupPosts(page, group, mayPost) {
   const feed = page.statuses(`/v1/groups/${group.id}/statuses`, { label: "Posts in the group", empty: "Nobody has posted here yet." });
   site.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
   page.on("post", ({ status }) => { if (status.group === group.id) feed.announce(status, status.uid === site.me.id); });
+  page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
   page.on("delete", ({ status }) => feed.drop(status.id));
   const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: site.onPosted, hint: `Post in ${group.name}` }).root : null;
   return h("div", {}, composer, feed.root);

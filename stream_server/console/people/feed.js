@@ -132,6 +132,11 @@ export class Feed {
     return this.load();
   }
 
+  /** Give an item that waits its new values; one on show has them already. @param {any} item */
+  renew(item) {
+    this.waiting = this.waiting.map((one) => (one.id === item.id ? item : one));
+  }
+
   /** Take out an item that waits; one on show removes itself. @param {string} id */
   drop(id) {
     this.waiting = this.waiting.filter((item) => item.id !== id);

@@ -22,6 +22,7 @@ export function home(page) {
   };
   site.onPosted = (status) => feed.announce(status, true);
   page.on("post", ({ status }) => { if (!status.group) feed.announce(status, status.uid === site.me.id); });
+  page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
   page.on("delete", ({ status }) => feed.drop(status.id));
   draw("time");
   const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, draw);

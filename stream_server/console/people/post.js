@@ -2,7 +2,7 @@
 /** One status as a card: who, what, where, what one can do with it, and its comments. */
 
 import { entry, fill, h, icon, isolate, menu, outside } from "../dom.js";
-import { form, problemBox, told } from "../forms.js";
+import { form, formEnd, problemBox, told } from "../forms.js";
 import { Composer } from "./composer.js";
 import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
 import { report } from "./user_row.js";
@@ -39,8 +39,7 @@ export class PostCard {
       h("div", { class: "status-body" },
         h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
         h("div", { class: "post-main" },
-          header(status), context(status), richText(status.message, status.entities), media(status), place(status),
-          quote(status), this.actions(status), this.problem, this.slot)));
+          ...textParts(status), this.actions(status), this.problem, this.slot)));
     if (detail) this.showComments(false);
   }
 
@@ -70,7 +69,7 @@ export class PostCard {
     ];
     return menu("More", [
       entry("Open the conversation", () => site.app.go(`#/people/status/${status.id}`)),
-      ...(uid === site.me.id ? [entry("Delete", () => this.removePost(status.id, "Post deleted"), "danger")] : others),
+      ...(uid === site.me.id ? [entry("Edit", () => this.openEditor()), entry("Delete", () => this.removePost(status.id, "Post deleted"), "danger")] : others),
     ], "post-action");
   }
 
@@ -80,6 +79,7 @@ export class PostCard {
     if (!buttons) return;
     for (const kind of /** @type {("likes" | "favorites")[]} */ (["likes", "favorites"])) buttons[kind].press(site.isMarked(kind, this.status.id));
     if (status?.id !== this.status.id) return;
+    if ((status.edits ?? 0) > (this.status.edits ?? 0)) this.showVersion(status);
     const { likes, comments, reposts } = status;
     Object.assign(this.status, { likes, comments, reposts });
     buttons.comments.count(comments, "comment");
@@ -132,6 +132,34 @@ export class PostCard {
     });
     fill(this.slot, composer.root);
     composer.focus();
+  }
+
+  /** Show the text of an edit in the place of the earlier one. What is being written below it stays. @param {any} status */
+  showVersion(status) {
+    Object.assign(this.status, status);
+    const shown = this.root.querySelectorAll(".status-body > .post-main > [data-part]");
+    const made = textParts(this.status);
+    shown[0]?.before(...made);
+    shown.forEach((part) => part.remove());
+  }
+
+  /** The form that edits a post of the user. */
+  openEditor() {
+    const { site, status } = this;
+    const close = () => {
+      fill(this.slot);
+      this.root.focus();
+    };
+    const text = h("textarea", { name: "message", rows: "3", dir: "auto", "aria-label": "The new text" });
+    text.value = status.message;
+    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", close)], async (_, key) => {
+      const body = { message: text.value };
+      const edited = await site.write("PATCH", `/v1/statuses/${status.id}`, body, key.of(body));
+      close();
+      site.renew(status.id, edited);
+      site.app.say("Edited");
+    }));
+    text.focus();
   }
 
   showComments(focus = true) {
@@ -200,9 +228,16 @@ class Comments {
   }
 }
 
+/** What shows the values of a status that an edit may change, and what stands between them. @param {any} status */
+function textParts(status) {
+  const parts = [header(status), context(status), richText(status.message, status.entities), media(status), place(status), quote(status)];
+  return parts.filter((part) => part !== null).map((part) => (part.dataset.part = "", part));
+}
+
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
     h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
+    status.edited ? h("span", { class: "post-lang", title: `edited at ${status.edited}` }, "edited") : null,
     status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, icon("group"), "group") : null,
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
 }

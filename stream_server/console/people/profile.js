@@ -45,7 +45,10 @@ class Profile {
     const { page, user, own } = this;
     page.show(user.name, this.card, this.slot, tabs(userHref(user.login), this.tab, Object.entries(TABS), "Of this user"), this.content());
     this.draw();
-    if (own) return fill(this.buttons, deed("Edit profile", async () => this.edit()));
+    if (own) {
+      const remove = entry("Delete account …", () => fill(this.slot, deleteAccount(page.site, user, () => fill(this.slot))), "danger");
+      return fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
+    }
     void this.relate();
     page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
     return undefined;
@@ -159,6 +162,25 @@ function editProfile(site, user, onSaved, onCancel) {
   return form({ class: "card stack", "aria-label": "Edit profile" }, [
     fields, h("label", { class: "check" }, hidden, "Protected: only followers whom you approve read your posts"), problemBox(), formEnd("Save", onCancel),
   ], async (made) => onSaved(site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)))));
+}
+
+/**
+ * Return the form that deletes the user's own account. The choice in the menu was the first question, the username is the second.
+ * @param {import("./site.js").Site} site @param {any} user @param {() => void} onCancel
+ */
+function deleteAccount(site, user, onCancel) {
+  const login = h("input", { name: "login", required: true, pattern: user.login, title: user.login, autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
+  const password = h("input", { name: "password", type: "password", autocomplete: "current-password", maxlength: "256" });
+  return form({ class: "card stack", "aria-label": "Delete account" }, [
+    h("p", {}, "This deletes your account, and all that you wrote. It cannot be undone."),
+    h("label", {}, "Your username, to confirm", login), h("label", {}, "Your password, if you have one", password),
+    problemBox(), formEnd("Delete account", onCancel),
+  ], async () => {
+    await site.app.undo.finish();
+    await site.app.client.request("DELETE", "/v1/users/me", { body: password.value ? { password: password.value } : {} });
+    await site.app.leaveForGood(() => site.app.client.keep(null));
+    site.app.say("Your account is deleted.");
+  });
 }
 
 /** Return the members that differ; an emptied member is null. @param {any} form @param {any} user */

@@ -9,6 +9,7 @@ import { Live, Page } from "../people/page.js";
 import { profile } from "../people/profile.js";
 import { privacy, requests } from "../people/requests.js";
 import { Site } from "../people/site.js";
+import { subscriptions } from "../people/subscriptions.js";
 import { talkPage, talks } from "../people/talks.js";
 import { counted, refreshTimes, tagHref, userHref } from "../people/text.js";
 
@@ -21,6 +22,7 @@ const NAVIGATION = [
   { name: "lists", icon: "list", title: "Lists" },
   { name: "groups", icon: "group", title: "Groups" },
   { name: "kept", icon: "star", title: "Bookmarks" },
+  { name: "subscriptions", icon: "pin", title: "Subscriptions" },
   { name: "requests", icon: "knock", title: "Follow requests" },
   { name: "privacy", icon: "shield", title: "Blocked and muted" },
 ];
@@ -39,7 +41,7 @@ function draw(page, path) {
   if (name === "talks") return argument && !TALK_TABS.includes(argument) ? talkPage(page, argument) : talks(page, argument || undefined);
   if (name === "requests") return requests(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
-  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept });
+  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
   return Object.hasOwn(plain, name) ? plain[name](page) : profile(page, name, path[1]);
 }
 
@@ -87,6 +89,7 @@ class People {
     live.on("like", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, true); });
     live.on("unlike", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, false); });
     live.on("post", ({ status }) => { if (status.original) site.renew(status.original.id, status.original); });
+    live.on("edit", ({ status, left }) => { if (status) site.renew(status.id, status); else this.app.undo.take(`status-${left.id}`); });
     live.on("delete", ({ status }) => this.app.undo.take(`status-${status.id}`));
     live.on("block", ({ target }) => { if (target) this.app.undo.take(`user-${target.id}`); });
     live.on("notification", () => site.setCount("notifications", site.counts.notifications + 1));

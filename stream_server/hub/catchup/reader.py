@@ -16,15 +16,17 @@ from filters.error import ParameterError
 from filters.index_keys import Key
 from filters.rule import SavedRules
 from filters.rules.rule import NamedRule, Rule
+from filters.subscription import Subscription
 from stream_server.errors import Unavailable
 from stream_server.events.content import MalformedEntry
-from stream_server.events.entry import Entry, SavedRule
+from stream_server.events.entry import Entry
+from stream_server.events.internal import SavedRule
 from stream_server.events.position import Position
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
-from stream_server.hub.delivery import Delivery, decide
+from stream_server.hub.delivery import Delivery, View, decide, was_found
 from stream_server.hub.messages import NOTHING_LOST, ROLLED_BACK, TRIMMED, Gap, StreamNotice, rollback_gap
 from stream_server.hub.visibility.private_view import NOTHING_DELETED, Deleted
 from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts
@@ -35,6 +37,10 @@ MAX_RULES_PER_SLICE = 20
 """Number of rules whose keys are indexed in one iteration of the event loop."""
 
 
+ParseRule = Callable[[str], Awaitable[Rule]]
+"""Parses the text of a rule. Raises ParameterError for an invalid one."""
+
+
 class SavedRulesCache:
     """The saved rules of the users who have streams in this process.
 
@@ -42,28 +48,31 @@ class SavedRulesCache:
     is dropped when no stream refers to it. ``parse_rule`` may return the same `Rule` for equal texts of many users.
     """
 
-    def __init__(self, parse_rule: Callable[[str], Awaitable[Rule]]) -> None:
+    def __init__(self, parse_rule: ParseRule) -> None:
         self._parse_rule = parse_rule
         self._cache: WeakValueDictionary[tuple[str, tuple[str, ...]], SavedRules] = WeakValueDictionary()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def build(self, uid: str, saved: Collection[SavedRule]) -> SavedRules:
-        """Return a user's rules as one filter. A rule that no longer parses (its plug-in is gone) matches nothing."""
-        return await self._get_changed(SavedRules(uid), saved, ())
+    async def build(self, uid: str, saved: Collection[SavedRule], parse_rule: ParseRule | None = None) -> SavedRules:
+        """Return a user's rules as one filter. A rule that no longer parses (its plug-in is gone) matches nothing.
+
+        ``parse_rule`` parses in the place of the usual function, for a caller who pays for the time.
+        """
+        return await self._get_changed(SavedRules(uid), saved, (), parse_rule or self._parse_rule)
 
     async def apply_change(self, client: Client, entry: Entry) -> StreamNotice:
         """Apply a ``rules`` entry to the subscription of a client. Return the `effective` notice for its stream."""
         change = entry.rules_change()
         before = client.subscription.find_base(SavedRules.name)
         assert isinstance(before, SavedRules)
-        after = await self._get_changed(before, change.added, change.removed)
+        after = await self._get_changed(before, change.added, change.removed, self._parse_rule)
         client.subscription = client.subscription.replace_base(after)
         added = [rule.id for rule in change.added]
         members: dict[str, object] = {"added": added, "removed": change.removed, "rules": len(after)}
         return StreamNotice("effective", entry.position, members)
 
     async def _get_changed(
-        self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]
+        self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str], parse_rule: ParseRule
     ) -> SavedRules:
         """Return the rules that a user has after adding ``added`` and removing those with an id in ``removed``."""
         # The position before a trimmed log's first entry lies between the ids of the rules that this entry adds.
@@ -72,7 +81,7 @@ class SavedRulesCache:
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
             rules = self._cache.get((before.user_id, ids))
             if rules is None:
-                rules, named = before.with_changes((), replaced), await self._parse_saved(added)
+                rules, named = before.with_changes((), replaced), await self._parse_saved(added, parse_rule)
                 # Other tasks get their turn between slices: to index the keys of a thousand rules takes seconds.
                 for start in range(0, len(named), MAX_RULES_PER_SLICE):
                     rules = rules.with_changes(named[start : start + MAX_RULES_PER_SLICE], ())
@@ -80,11 +89,11 @@ class SavedRulesCache:
                 self._cache[before.user_id, ids] = rules
             return rules
 
-    async def _parse_saved(self, saved: Iterable[SavedRule]) -> list[NamedRule]:
+    async def _parse_saved(self, saved: Iterable[SavedRule], parse_rule: ParseRule) -> list[NamedRule]:
         parsed = []
         for rule in saved:
             try:
-                parsed.append(NamedRule(rule.id, rule.tag, await self._parse_rule(rule.rule)))
+                parsed.append(NamedRule(rule.id, rule.tag, await parse_rule(rule.rule)))
             except ParameterError as error:
                 logger.warning("saved rule %s cannot be parsed and matches nothing: %s", rule.id, error.message)
         return parsed
@@ -191,28 +200,33 @@ class CatchUpReader:
             return None
         return self._scheduler.read_now(partial(self._read_ring, client, position, end))
 
-    async def read_before(self, end: Position) -> list[Entry]:
-        """Return a page of entries in log order, of which the last is the one before ``end``. Empty if it is lost.
+    async def read_back(self, end: Position, *, inclusive: bool) -> list[Entry]:
+        """Return a page of entries in log order, of which the last is the one at ``end``. Empty if it is lost.
 
-        ``end`` is the position of an entry, or the one after the head. Raises `Unavailable` while Redis cannot be
-        reached.
+        Without ``inclusive``, the last is the one before ``end``. ``end`` is the position of an entry. Raises
+        `Unavailable` while Redis cannot be reached.
         """
-        floor, last_number = self._ring.floor, end.n - 1
+        floor, last_number = self._ring.floor, end.n - (not inclusive)
         if last_number > self._ring.head.n:
             return []
         if last_number > floor.n:
-            return list(self._ring.iter_numbers(max(end.n - MAX_PAGE_ENTRIES, floor.n + 1), last_number))
+            return list(self._ring.iter_numbers(max(last_number + 1 - MAX_PAGE_ENTRIES, floor.n + 1), last_number))
         if last_number == floor.n:
             return await self._log.read_back(floor, MAX_PAGE_ENTRIES)
+        if inclusive:
+            return await self._log.read_back(end, MAX_PAGE_ENTRIES)
         return (await self._log.read_back(end, MAX_PAGE_ENTRIES + 1))[:-1]
 
-    async def match(self, client: Client, entries: list[Entry]) -> CatchUpPage:
+    async def match(
+        self, client: Client, entries: list[Entry], run: Callable[[Callable[[], CatchUpPage]], CatchUpPage]
+    ) -> CatchUpPage:  # fmt: skip
         """Return a page with those of ``entries`` that a client receives.
 
-        It ends earlier if the time limit is reached.
+        It ends earlier if the time limit is reached. ``run`` calls what matches, and returns its result.
         """
         before = entries[0].position.previous()
-        return await self._scheduler.read_in_turn(before.n, partial(self._match_entries, client, entries, before, None))
+        match = partial(self._match_entries, client, entries, before, None)
+        return await self._scheduler.read_in_turn(before.n, partial(run, match))
 
     async def _read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
         position = client.position
@@ -273,7 +287,7 @@ class CatchUpReader:
         after the time limit.
         """
         client.use_private_view_if_needed()
-        search_keys = client.search_keys
+        search_keys, parts = client.search_keys, client.subscription.find_parts()
         screen = None if search_keys is None or scanned is not None else make_screen(search_keys)
         deadline = time.thread_time() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
         deliveries: list[Delivery] = []
@@ -286,7 +300,7 @@ class CatchUpReader:
                 self.failures += 1
                 logger.warning("filter disabled on one stream: %s", failed)
                 return CatchUpPage(deliveries, end_position, gap, client.disable_filter(failed, end_position))
-            if delivery is not None:
+            if delivery is not None and (parts is None or not parts.is_handled(entry.event, entry.position)):
                 deliveries.append(delivery)
             end_position = entry.position
             if entry.kind == "rollback" and (notice := _rollback_gap_or_none(entry, client)) is not None:
@@ -300,8 +314,11 @@ class CatchUpReader:
     def _decide_delivery(self, client: Client, entry: Entry, keys: frozenset[Key] | None) -> Delivery | None:
         """Return what the client receives of a past entry, or None. Raises `FilterFailure` if a filter raises."""
         try:
-            if keys is not None and entry.quoted_author is None and keys.isdisjoint(entry.event.index_keys):
-                return None  # like most entries; but keys miss quotes, so a quote is always matched
+            if (
+                keys is not None and keys.isdisjoint(entry.event.index_keys)
+                and entry.quoted_author is None and not entry.facts.before
+            ):  # fmt: skip
+                return None  # like most entries; but keys miss quotes and earlier versions, so these are always matched
             private_view = client.private_view
             view = private_view or client.viewer or self._restricted_accounts
             shown, deleted_ids, deleted = entry.shown_ids, self._ring.deleted_ids, NOTHING_DELETED
@@ -310,12 +327,27 @@ class CatchUpReader:
                     subject=entry.is_deleted or shown.status in deleted_ids or shown.comment in deleted_ids,
                     original=entry.original_is_deleted or shown.original in deleted_ids,
                 )
-            delivery = decide(entry, client.subscription, view, deleted)
+            shown_entry: Entry | None = entry
+            if self._ring.edits or entry.later_edits:
+                shown_entry = self._find_last_version(entry, client.subscription, view)
+            delivery = None if shown_entry is None else decide(shown_entry, client.subscription, view, deleted)
             if private_view is not None and private_view.is_follow_change(entry):
                 private_view.apply_follow_change(entry)
         except MalformedEntry:
             return None
         return delivery
+
+
+    def _find_last_version(self, entry: Entry, subscription: Subscription, view: View) -> Entry | None:
+        """Return a past entry with the last versions of the statuses that it shows. A replay never shows others.
+
+        Return None if the filters did not match it as it was written: the indexes do not know later texts. Of such an
+        `edit`, return the form that says that its status has left the filters.
+        """
+        edited = entry.as_edited(self._ring.edits)
+        if edited is entry or was_found(entry, subscription, view):
+            return edited
+        return entry.versions()[-1] if entry.facts.before else None
 
 
 def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:

@@ -110,11 +110,14 @@ class IndexBlock:
         return self.first_number + len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry. Rollbacks and quotes are candidates in every query: a search by keys could miss them."""
+        """Add the next entry. Rollbacks, quotes and entries with earlier versions are candidates in every query.
+
+        A search by keys could miss them.
+        """
         bit = 1 << len(self.entries)
         self.entries.append(entry)
         try:
-            if entry.kind == "rollback" or entry.quoted_author is not None:
+            if entry.kind == "rollback" or entry.quoted_author is not None or entry.facts.before:
                 self._always_bits |= bit
             by_key = self._bits_by_key
             for key in entry.event.index_keys:
@@ -123,7 +126,7 @@ class IndexBlock:
             return  # a malformed entry matches nothing
 
     def match_keys(self, search_keys: frozenset[Key]) -> int:
-        """Return a bit set of the entries with at least one of these keys. It includes all rollbacks and quotes."""
+        """Return a bit set of the entries with at least one of these keys. It includes those of every query."""
         bits = self._always_bits
         for key in self._bits_by_key.keys() & search_keys:
             bits |= self._bits_by_key[key]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from stream_server.events.content import MalformedEntry
-from stream_server.events.entry import CREATION_KINDS, Entry
+from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 
 
@@ -17,6 +17,7 @@ class Ring:
         size_bytes: Bytes of all entries.
         cut_count: Number of calls of `cut_after`. After such a call, indexes of the ring's entries are outdated.
         deleted_ids: Ids of statuses and comments that an entry in the ring deletes. A replay must not show them.
+        edits: The last `edit` in the ring of each status that has one, by its id. A replay shows this version.
     """
 
     def __init__(self, floor: Position, *, max_bytes: int, max_age_ms: float, now_ms: Callable[[], int]) -> None:
@@ -24,6 +25,7 @@ class Ring:
         self.size_bytes = 0
         self.cut_count = 0
         self.deleted_ids: set[str] = set()
+        self.edits: dict[str, Entry] = {}
         self._entries: deque[Entry] = deque()
         self._cuts: deque[tuple[Position, Position]] = deque(maxlen=16)
         self._recently_read: dict[Entry, None] = {}
@@ -49,8 +51,10 @@ class Ring:
         entries.append(entry)
         self._recently_read[entry] = None
         self.size_bytes += entry.size
-        if entry.kind in CREATION_KINDS:
+        if entry.is_removal:
             self.deleted_ids.add(_subject_id(entry))
+        elif entry.kind == "edit":
+            self.edits[_subject_id(entry)] = entry
         oldest_ms = self._now_ms() - self._max_age_ms
         while entries and (self.size_bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
             self.floor = entries[0].position
@@ -69,8 +73,10 @@ class Ring:
                 return False
             self._entries.appendleft(entry)
             self.size_bytes += entry.size
-            if entry.kind in CREATION_KINDS:
+            if entry.is_removal:
                 self.deleted_ids.add(_subject_id(entry))
+            elif entry.kind == "edit":
+                self.edits.setdefault(_subject_id(entry), entry)
             self.floor = before.position
         return True
 
@@ -149,6 +155,8 @@ class Ring:
             self._cuts.append((position, last))
         while self._entries and self._entries[-1].position != position:
             self._forget(self._entries.pop())
+        # An edit that was cut off may have replaced an earlier one.
+        self.edits = {_subject_id(entry): entry for entry in self._entries if entry.kind == "edit"}
         if not self._entries:
             self.floor = position
 
@@ -170,8 +178,10 @@ class Ring:
         self.size_bytes -= entry.size
         self._recently_read.pop(entry, None)
         self._previously_read.pop(entry, None)
-        if entry.kind in CREATION_KINDS:
+        if entry.is_removal:
             self.deleted_ids.discard(_subject_id(entry))
+        elif entry.kind == "edit" and self.edits.get(_subject_id(entry)) is entry:
+            del self.edits[_subject_id(entry)]
 
 
 def _subject_id(entry: Entry) -> str:

@@ -9,7 +9,7 @@ statuses and comments that it was sent, because their `delete` or `uncomment` mu
 from typing import NamedTuple
 
 from filters.subscription import Subscription
-from stream_server.events.entry import CREATION_KINDS, DELETION_KINDS, Entry
+from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.visibility.viewer import Viewer
 
@@ -44,7 +44,7 @@ def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
     If it already differs from ``entry``, because it lacks a part, it is returned unchanged. An `uncomment` whose status
     is deleted keeps only its ids.
     """
-    if rendered is not entry:
+    if rendered is not entry or (entry.is_removal and entry.kind != "uncomment"):
         return rendered
     if deleted.subject:
         return entry.without_status()
@@ -124,7 +124,9 @@ class PrivateView:
         time: a page may have shown it, also if it became visible only after this stream had passed it.
         """
         viewer = self.viewer
-        if entry.kind in CREATION_KINDS:
+        if entry.is_removal:
+            if not self.is_own_stream and viewer.is_for_own_streams(entry):
+                return None  # what goes was never open, though it would be today: no other stream had it
             if (entry.subject_id or "") in self._sent:
                 is_due = entry.kind in subscription.kinds
             else:
@@ -138,8 +140,13 @@ class PrivateView:
         if shown is entry and deleted.original and entry.quoted_author is not None:
             shown = entry.without_original()
         shown = self._match_rendered(entry, shown, subscription)
-        if entry.kind in DELETION_KINDS and (
-            shown or self._match_rendered(entry, viewer.render_before_removal(entry), subscription)
+        # Pages do not show the new text of an edit that is hidden now. An edit that was sent counts like a post.
+        if entry.subject_id is not None and (
+            shown
+            or (
+                entry.kind != "edit"
+                and self._match_rendered(entry, viewer.render_before_removal(entry), subscription)
+            )
         ):
             self._sent.remember(entry.subject_id or "")
         if shown is not None and entry.kind == "notification":
@@ -150,7 +157,7 @@ class PrivateView:
 
     def _may_match(self, entry: Entry, subscription: Subscription) -> bool:
         """Return False if the entry cannot match. Always True for a quote, which `_match_rendered` tests later."""
-        return entry.quoted_author is not None or self._matches(entry, subscription)
+        return entry.quoted_author is not None or self.matches(entry, subscription)
 
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
         """Return the entry as this user sees it, or None if it is a quote and does not match in this form.
@@ -159,9 +166,9 @@ class PrivateView:
         """
         if rendered is None or entry.quoted_author is None:
             return rendered  # `_may_match` has matched it already
-        return rendered if self._matches(entry_to_match(entry, rendered), subscription) else None
+        return rendered if self.matches(entry_to_match(entry, rendered), subscription) else None
 
-    def _matches(self, entry: Entry, subscription: Subscription) -> bool:
+    def matches(self, entry: Entry, subscription: Subscription) -> bool:
         """Return whether the filter matches.
 
         Entries for a user group or for named users match only on the user's own stream, if it asked for their kind.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from stream_server.events.entry import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
+from stream_server.events.entry import PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import LOG_START, Position
 
 
@@ -45,7 +45,7 @@ class RestrictedAccounts:
         """
         if entry.audience == PUBLIC_AUDIENCE:
             return True
-        owners = [] if entry.kind in CREATION_KINDS else entry.protected_users
+        owners = [] if entry.is_removal else entry.protected_users
         return bool(owners) and self.protected.isdisjoint(owners)
 
     def render_today(self, entry: Entry) -> Entry | None:
@@ -59,8 +59,8 @@ class RestrictedAccounts:
         hidden_users = self.suspended if entry.kind in PROTECTION_KINDS else self.restricted
         if entry.kind in ("delete", "user_delete") or not hidden_users or hidden_users.isdisjoint(entry.actors):
             return entry
-        if entry.kind in CREATION_KINDS:
-            return entry.without_status()
+        if entry.is_removal:
+            return entry.without_status() if entry.kind == "uncomment" else entry
         return without_hidden(entry, hidden_users & entry.actors)
 
     def apply(self, entry: Entry) -> None:

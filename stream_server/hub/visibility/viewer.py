@@ -6,10 +6,10 @@ All streams of a user in this process share one viewer. It decides by the table 
 
 from collections.abc import Mapping, Sized
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from stream_server.events import visibility
-from stream_server.events.entry import CARD_KINDS, CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
+from stream_server.events.entry import CARD_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.restricted_accounts import RestrictedAccounts, without_hidden
@@ -34,10 +34,14 @@ VIEWER_WEIGHT = 10
 """Number of relations that take as much memory as a viewer without relations."""
 
 
+Span: TypeAlias = tuple[int, int]
+"""Begin and end of a span of time, in ms since 1970."""
+
+
 class RelationSnapshot(Protocol):
     """A user's relations. Each maps ids to the ms since 1970 when it began. The viewer takes over the dicts.
 
-    ``ended`` has the follows and memberships that ended: it maps the id of the other and their begin to their end.
+    ``ended`` has the follows and memberships that ended, in the form of `Viewer`.
     The log's head was ``applied_from`` before they were read, and ``head`` after that. They may change while they are
     read. So they are exact as soon as all entries between the two are applied.
     """
@@ -71,7 +75,8 @@ class Viewer:
     """The relations of one user. Each relation maps ids to the time at which it began, in ms since 1970.
 
     ``ended`` has the follows and memberships that ended last, because deletes of what the user could read then may
-    still come: it maps the id of the other and their begin to their end.
+    still come. Its keys are pairs of the id of the followed user or group and the time of the begin. Its values are the
+    times of the end.
     The relations are empty until `load` sets them. `apply` changes them; changes that come before `load` are kept and
     applied by it. ``blockers`` are the users who block this user, ``groups`` are this user's user groups. ``read_at``
     is the log's head when the relations had been read: they are exact once the hub has reached it. ``applied_from`` is
@@ -161,8 +166,8 @@ class Viewer:
         """Return the entry as this user may see it today, None if it is hidden from this user.
 
         If only the author of the quoted original is hidden, the entry comes without the original. A user gets the own
-        `unfollow` of a protected user and, on the own stream (``own_stream``), the `follow`. The card of a user whose
-        account was deleted is never shown.
+        `unfollow` of a protected user and, on the own stream (``own_stream``), each other `follow` and `unfollow` that
+        names the user. The card of a user whose account was deleted is never shown.
         """
         if not self._is_in_audience(entry):
             return None
@@ -182,18 +187,18 @@ class Viewer:
         """
         if self.is_for_own_streams(entry):
             return None
-        if entry.kind in CREATION_KINDS:
+        if entry.is_removal:
             return self.render_removal(entry) if self.render_before_removal(entry) is not None else None
         return self.render_if_visible(entry)
 
     def render_removal(self, entry: Entry, *, own_stream: bool = False) -> Entry:
-        """Return a `delete` or `uncomment` as this user may see it.
+        """Return a `delete` or `uncomment`, or an `edit` that has only ids, as this user may see it.
 
         Call it only if the user was sent the removed status or comment, or could see it. An `uncomment` whose status is
         hidden now keeps only its ids. The `delete` of a quote contains the original only if this user could see the
         original when the quote was written.
         """
-        if entry.kind == "delete":
+        if entry.kind != "uncomment":
             whole = entry.quoted_author is None
             return entry if whole else self.render_before_removal(entry) or entry.without_original()
         return entry if self.render_if_visible(entry, own_stream=own_stream) is not None else entry.without_status()
@@ -226,7 +231,7 @@ class Viewer:
         if group is None:
             return self.user_id in entry.audience_users or self._restricted_accounts.is_public_today(entry)
         if entry.kind == "group_delete":  # it ended the memberships
-            return group in self.groups or self._had(group, entry.position.ms, entry.position.ms)
+            return group in self.groups or self._was_in_audience(entry, entry.position.ms)
         is_own_change = entry.kind in {"group_join", "group_leave", "group_create"}
         return group in self.groups or (is_own_change and entry.event.author == self.user_id)
 
@@ -239,30 +244,26 @@ class Viewer:
             relation, other = self.groups, entry.audience_group
         if other is None:
             return self.user_id in entry.audience_users
-        end_ms = entry.position.ms
-        if entry.kind == "uncomment" and entry.audience_owner is not None:  # then the comment's other user was open
-            closed = self._restricted_accounts.protected & entry.actors - {other, self.user_id}
-            if not all(self._was_related(self.following, uid, begin_ms, end_ms) for uid in closed):
-                end_ms = begin_ms  # is protected now: only who could read the comment at first surely did
-        return self._was_related(relation, other, begin_ms, end_ms)
+        spans = _overlap([(begin_ms, entry.position.ms)], self._spans(relation, other))
+        open_times = entry.facts.open_times
+        third = next(iter(entry.actors - {other, self.user_id}), None)
+        if spans and open_times is not None and third is not None:
+            opened = [(created_ms(began), TODAY_MS if end is None else created_ms(end)) for began, end in open_times]
+            spans = _overlap(spans, [*opened, *self._spans(self.following, third)])
+        return bool(spans)
 
-    def _was_related(self, relation: Mapping[str, int], other: str, begin_ms: int, end_ms: int) -> bool:
-        return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
-
-    def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:
-        """Return whether the user followed ``other`` (or was a member of it) in a span of time, and no longer does.
-
-        The span is given in ms since 1970.
-        """
-        times = ((began, ended) for (who, began), ended in self.ended.items() if who == other)
-        return any(began <= end_ms and ended >= begin_ms for began, ended in times)
+    def _spans(self, relation: Mapping[str, int], other: str) -> list[Span]:
+        """Return when the user followed ``other``, or was a member of it."""
+        spans = [(began, ended) for (who, began), ended in self.ended.items() if who == other]
+        return [*spans, (relation[other], TODAY_MS)] if other in relation else spans
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
         """Return the `VisibilityFact` bits of the entry's audience and kind, which hold for each user that it names."""
         if not self.is_for_own_streams(entry):
-            is_follow = entry.kind == "unfollow" or (own_stream and entry.kind == "follow")
-            is_own_follow = is_follow and self.user_id in entry.actors
-            return VisibilityFact.PARTICIPANT if is_own_follow or entry.kind in PROTECTION_KINDS else 0
+            kind = entry.kind
+            is_own = kind == "unfollow" and entry.event.author == self.user_id
+            is_about = own_stream and kind in {"follow", "unfollow"} and self.user_id in entry.actors
+            return VisibilityFact.PARTICIPANT if is_own or is_about or kind in PROTECTION_KINDS else 0
         if entry.audience_group is None:
             return VisibilityFact.DIRECT_MESSAGE | VisibilityFact.PARTICIPANT
         return VisibilityFact.PRIVATE_GROUP | VisibilityFact.GROUP_MEMBER
@@ -333,3 +334,9 @@ class Viewer:
         if relation is NO_RELATIONS:
             setattr(self, name, relation := {})
         return cast("dict[Any, int]", relation)
+
+
+def _overlap(some: list[Span], others: list[Span]) -> list[Span]:
+    """Return the spans that are in one of ``some`` and in one of ``others``."""
+    pairs = ((max(one[0], other[0]), min(one[1], other[1])) for one in some for other in others)
+    return [(begin, end) for begin, end in pairs if begin <= end]

@@ -29,7 +29,7 @@ from stream_server.store.reads import statuses
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class OldComment(NamedTuple):
 class StatusExpiry:
     """Finds, reads and removes statuses that are too old. All methods raise `Unavailable` if Redis does not answer."""
 
-    def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: Scripts, log: EventLog) -> None:
+    def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: ScriptRunner, log: EventLog) -> None:
         self._core = core
         self._derived = derived
         self._scripts = scripts

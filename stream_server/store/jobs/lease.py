@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Mapping
 
 from stream_server.store import keys
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 
 
 class Lease:
@@ -26,7 +26,7 @@ class Lease:
         now_ms: Redis' time at that moment, in milliseconds since 1970.
     """
 
-    def __init__(self, scripts: Scripts, name: str) -> None:
+    def __init__(self, scripts: ScriptRunner, name: str) -> None:
         self.kept: Mapping[str, str] = {}
         self.now_ms = 0
         self._scripts = scripts

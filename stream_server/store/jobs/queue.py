@@ -19,7 +19,7 @@ from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.script_settings import JOB_GRACE_MS, JOB_LEASE_MS
-from stream_server.store.redis.scripts import ScriptCall, Scripts
+from stream_server.store.redis.scripts import ScriptCall, ScriptRunner
 
 FAILURES_BEFORE_PARKING = 10
 """Number of failed passes in a row after which a job is parked until an operator repairs it."""
@@ -131,7 +131,7 @@ class QueueDepth(NamedTuple):
 class JobQueue:
     """The job queue of one store. All methods raise `Unavailable` while Redis does not answer."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
+    def __init__(self, redis: RedisClient, scripts: ScriptRunner) -> None:
         self._redis = redis
         self._scripts = scripts
 
@@ -308,7 +308,7 @@ class JobQueue:
         await self._scripts.call("timeline_refill", keys.META, timelines=timeline_kind, owner=owner)
 
     async def measure_depth(self) -> QueueDepth:
-        """Return how many jobs are due, how many are not parked, and how many are parked."""
+        """Return how many jobs are due now, how many are not parked, due or not, and how many are parked."""
         clock, total, parked = await self._redis.execute(("TIME",), ("ZCARD", _DUE_KEY), ("ZCARD", _PARKED_KEY))
         now = _to_ms(clock)
         due, fan_outs = await self._redis.execute(

@@ -18,7 +18,7 @@ from stream_server.store.jobs.runner import FULL_TIMELINE_SHARE, TIMELINE_KEY_BY
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import ScriptCall, Scripts
+from stream_server.store.redis.scripts import ScriptCall, ScriptRunner
 
 KEYS_PER_SCAN = 500
 """Approximate number of keys in one page of the scan."""
@@ -47,7 +47,7 @@ class RepairFinding(NamedTuple):
 class Repair:
     """Finds and repairs wrong counters, wrong timelines, and leftovers of deleted users, statuses and lists."""
 
-    def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: Scripts, queue: JobQueue) -> None:
+    def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: ScriptRunner, queue: JobQueue) -> None:
         self._core = core
         self._derived = derived
         self._scripts = scripts

@@ -12,6 +12,7 @@ from stream_server.errors import ApiError, Unavailable, reason_of
 from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.workers import none_if_unavailable
 from stream_server.store.log.retention import LogSize, Retention, RetentionLimits
+from stream_server.store.social.subscriptions import Subscriptions
 from stream_server.store.timelines.home_visits import IdleHomes
 
 logger = logging.getLogger(__name__)
@@ -20,15 +21,24 @@ CHECK_INTERVAL_SECONDS = (4.0, 6.0)
 """Shortest and longest interval in seconds between two runs. It is random, so that processes do not run together."""
 
 
+ENDANGERED_SHARE = 0.8
+"""Share of the time that the log keeps an entry, after which a subscription that has not acknowledged it is counted."""
+
+
 class LogTrimmer:
     """Keeps the log within its limits of age and bytes: removes the oldest entries every few seconds.
 
-    ``log_size`` is the log's size after the last run. ``trimmed_entries`` counts the entries that this process removed.
+    Attributes:
+        log_size: The log's size after the last run.
+        trimmed_entries: Number of entries that this process removed.
+        endangered: Number of named subscriptions that have passed :data:`ENDANGERED_SHARE` of the time after which the
+            log loses what they have not acknowledged.
     """
 
-    def __init__(self, retention: Retention, limits: RetentionLimits) -> None:
+    def __init__(self, retention: Retention, limits: RetentionLimits, subscriptions: Subscriptions) -> None:
         self.log_size = LogSize()
-        self.trimmed_entries = 0
+        self.trimmed_entries = self.endangered = 0
+        self._subscriptions = subscriptions
         self._retention = retention
         self._limits = limits
 
@@ -45,8 +55,17 @@ class LogTrimmer:
             await asyncio.sleep(random.uniform(*CHECK_INTERVAL_SECONDS))
 
     async def trim(self) -> None:
-        """Remove the log entries beyond the limits of age and bytes. Raises `Unavailable` if Redis does not answer."""
-        self.log_size = await self._retention.trim(self._limits)
+        """Remove the log entries beyond the limits of age and bytes. Raises `Unavailable` if Redis does not answer.
+
+        Count the subscriptions that will lose entries soon. One at the newest entry has nothing to lose.
+        """
+        self.log_size = size = await self._retention.trim(self._limits)
+        if size.kept_seconds is None:
+            self.endangered = 0
+        else:
+            now_ms = size.first_ms + size.age_seconds * 1000
+            before_ms = min(now_ms - ENDANGERED_SHARE * size.kept_seconds * 1000, size.last_ms)
+            self.endangered = await self._subscriptions.count_endangered(before_ms)
         self.trimmed_entries += self.log_size.trimmed
         if self.log_size.trimmed:
             logger.debug("trimmed %d entries; the log covers %.0f s", self.log_size.trimmed, self.log_size.age_seconds)

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from stream_server.events.entry import CHANNELS, PUBLIC_AUDIENCE, Entry, make_entry
-from stream_server.events.position import LOG_START, Position
+from stream_server.events.position import LOG_START, Position, entry_id_of
 from stream_server.store import keys
 from stream_server.store.redis import protocol
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
-from stream_server.store.redis.scripts import Scripts, parse_reply_position
+from stream_server.store.redis.scripts import ScriptRunner, parse_reply_position
 from stream_server.store.redis.subscription import Subscription
 from stream_server.store.social.open_streams import ASK_CHANNEL
 
@@ -126,7 +126,7 @@ class EventLog:
     def __init__(
         self,
         redis: RedisClient,
-        scripts: Scripts,
+        scripts: ScriptRunner,
         replica_router: ReplicaRouter,
         verify_feed: Callable[[], Awaitable[None]] = nothing_to_verify,
     ) -> None:
@@ -286,6 +286,17 @@ class EventLog:
             found |= {subject for subject, left_ms in zip(absent, times, strict=True) if left_ms is not None}
         return found
 
+    async def find_edits(self, status_ids: Collection[str]) -> dict[str, Entry]:
+        """Return the last `edit` entry of each of these statuses that the log has one of, by its id."""
+        if not status_ids:
+            return {}
+        redis = self.replica_router.current
+        (scores,) = await redis.execute(("ZMSCORE", keys.key_for("edited"), *status_ids))
+        ids = [entry_id_of(int(score)) for score in scores if score is not None]
+        found = await redis.execute(*(("XRANGE", keys.LOG, each, each) for each in ids)) if ids else ()
+        edits = (_parse_row(row) for rows in found for row in rows)
+        return {edit.subject_id: edit for edit in edits if edit is not None and edit.subject_id is not None}
+
     async def subscribe(self, on_question: Callable[[bytes], None]) -> Subscription:
         """Subscribe to all kinds of log entries. Return when Redis has confirmed it.
 
@@ -344,7 +355,7 @@ class RecordedRollback(NamedTuple):
 class Rollbacks:
     """Records rollbacks on one log. A rollback means that Redis lost the end of the log."""
 
-    def __init__(self, scripts: Scripts) -> None:
+    def __init__(self, scripts: ScriptRunner) -> None:
         self._scripts = scripts
 
     async def record(self, last_kept: Position, lost: Position) -> RecordedRollback | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from stream_server.errors import InternalError
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 from stream_server.store.write_guard import RedisState, RedisStateReader
 
 TRIM_SLICE_ENTRIES = 10_000
@@ -55,23 +55,41 @@ def stream_memory(entry_bytes: int, entries: int, allocator: str) -> int:
     return round((node_bytes + key_bytes) * entries / entries_per_node)
 
 
+TELLING_SHARE = 0.1
+"""Share of its bytes from which on the growth of a log tells when it will be full.
+
+Before, it tells nothing: after the first busy minute, all entries would seem to leave within the hour. Nothing leaves
+soon: while the log grows as it did, that takes nine times the time in which the first tenth came.
+"""
+
+
 class LogSize(NamedTuple):
     """The size of the log after a trim.
 
-    ``bytes`` is its memory in Redis. ``age_seconds`` is the age of the first entry, ``trimmed`` the number of entries
-    that the trim removed.
+    Attributes:
+        entries: Number of its entries.
+        bytes: Its memory in Redis.
+        age_seconds: Age of the first entry.
+        trimmed: Number of entries that the trim removed.
+        first_ms: Time of the first entry, in ms since 1970; 0 if the log is empty.
+        last_ms: Time of the newest entry.
+        kept_seconds: About how old an entry becomes before it leaves the log, if the log goes on to grow as it did.
+            None if no limit is set or near, or if the log was not looked at yet.
     """
 
     entries: int = 0
     bytes: int = 0
     age_seconds: float = 0.0
     trimmed: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    kept_seconds: float | None = None
 
 
 class Retention:
     """Trims one log: removes entries from its front that are too old, or that make the log too large."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
+    def __init__(self, redis: RedisClient, scripts: ScriptRunner) -> None:
         self._scripts = scripts
         self._state = RedisStateReader(redis)
 
@@ -92,5 +110,10 @@ class Retention:
             memory = stream_memory(log["bytes"], log["left"], state.allocator)
             is_larger = 0 < max_bytes < memory
             if not log["removed"] and (not is_larger or max_entry_bytes):
-                return LogSize(log["left"], memory, max(0, log["age_ms"]) / 1000, all_trimmed)
+                age = max(0, log["age_ms"]) / 1000
+                bounds = [limits.max_seconds] if limits.max_seconds else []
+                if max_bytes and memory >= max_bytes * TELLING_SHARE:
+                    bounds.append(age * max_bytes / memory)
+                kept = min(bounds, default=None)
+                return LogSize(log["left"], memory, age, all_trimmed, int(log["first_ms"]), int(log["last_ms"]), kept)
             max_entry_bytes = max(1, max_bytes * log["bytes"] // memory) if is_larger else 0

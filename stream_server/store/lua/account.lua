@@ -18,14 +18,14 @@ local MAX_SWEPT_USERS = 100
 -- Marks a user as gone, and leaves the job that removes the rest. The first entry ends the streams and hides the user in
 -- all servers, the second tells consumers. The husk keeps what the deletes of the posts and the jobs of the user need.
 -- Returns the position of the first entry.
-local function delete_account(who, ms, seq, n)
-  local uid, foreign_id = who.id, who.card:match('"foreign_id":"([^"]*)"$')
+local function delete_account(user, ms, seq, n)
+  local uid, foreign_id = user.id, user.card:match('"foreign_id":"([^"]*)"$')
   local position, now = append_entry('suspend', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '","deleted":true}}', ms, seq, n)
   append_entry('user_delete', PUBLIC, '{"wire":{"user":{"id":"' .. uid .. '",' .. (foreign_id and '"foreign_id":"'
     .. foreign_id .. '",' or '') .. '"deleted":true}}}', following_position(ms, seq, n))
   local email = redis.call('HGET', KEY.user .. uid, 'email')
   if email then redis.call('HDEL', KEY.emails, email:lower()) end
-  redis.call('HSET', KEY.logins, who.login:lower(), NO_USER)
+  redis.call('HSET', KEY.logins, user.login:lower(), NO_USER)
   if foreign_id then redis.call('HDEL', FOREIGN_USERS, foreign_id) end
   local stays = {protected = true, open_times = true, left = true, deleted = true, busy = true}
   for _, field in ipairs(redis.call('HKEYS', KEY.user .. uid)) do
@@ -34,8 +34,9 @@ local function delete_account(who, ms, seq, n)
   redis.call('HSET', KEY.user .. uid, 'suspended', '1')
   redis.call('ZADD', KEY.suspended, now, uid)
   redis.call('ZADD', KEY.gone, now, uid)
+  forget_unacked(uid, redis.call('HKEYS', KEY.subscriptions .. uid))
   redis.call('UNLINK', KEY.sessions .. uid, KEY.rules .. uid, KEY.removed_rules .. uid, KEY.notices .. uid,
-    KEY.mentions .. uid, KEY.favorites .. uid, KEY.mutes .. uid, KEY.ended .. uid)
+    KEY.subscriptions .. uid, KEY.mentions .. uid, KEY.favorites .. uid, KEY.mutes .. uid, KEY.ended .. uid)
   restart_fan_outs({[uid] = true}) -- so that each counts as busy
   enqueue_job('erase-' .. uid, 'erase', tonumber(now) - JOB_GRACE_MS, 'owner', uid)
   return position
@@ -43,14 +44,14 @@ end
 
 -- Deletes the account of a user. `password` is the hash that the user's password had ('' without one), or '-' if an
 -- administrator does this. A repetition changes nothing. Reply: position or `unchanged`.
-function deed.account_delete(actor, uid, password)
+function deed.account_delete(actor, uid, password) -- RIGHTS uid
   local by_admin = password == '-'
   if by_admin and actor == uid then refuse('ONESELF id') end
-  local who = find_user(uid)
-  if not who and redis.call('ZSCORE', KEY.gone, uid) then return keep_reply('unchanged') end
-  if not who then refuse('NOT_FOUND user id') end
+  local user = find_user(uid)
+  if not user and redis.call('ZSCORE', KEY.gone, uid) then return keep_reply('unchanged') end
+  if not user then refuse('NOT_FOUND user id') end
   if not by_admin and (redis.call('HGET', KEY.user .. uid, 'password') or '') ~= password then refuse('WRONG password') end
-  local position = delete_account(who, next_position())
+  local position = delete_account(user, next_position())
   if by_admin then audit(actor, 'delete_user', uid, '') end
   return keep_reply(position)
 end

@@ -83,11 +83,11 @@ function write.follow(source_id, target_id, list_id) --> fence, list_fence, newe
     position, now = append_request_entry('request', source, target, ms, seq, n)
     set_member(KEY.asks .. target_id, source_id, now)
     set_member(KEY.asked .. source_id, target_id, now)
-    notify(source, {{who = target_id, kind = 'request', subject = '', about = ''}}, ms, seq, n)
+    notify_one(source, target_id, 'request', '', '', ms, seq, n)
   elseif not following and not asking then
     position, fence = change_follow('follow', true, source, target, ms, seq, n)
     if requested then clear_follow_request(source, target) end
-    notify(source, {{who = target_id, kind = 'follow', subject = '', about = ''}}, ms, seq, n)
+    notify_one(source, target_id, 'follow', '', '', ms, seq, n)
   end
   if list then position, list_fence = change_list_too('list_add', list, target, position) end
   return keep_reply(position .. (asking and ' requested' or ''), fence, list_fence,
@@ -120,18 +120,18 @@ function write.follow_request_answer(source_id, target_id, answer) --> fence, ne
   local ms, seq, n = next_position()
   local position, fence = change_follow('follow', true, target, source, ms, seq, n)
   clear_follow_request(target, source)
-  notify(source, {{who = target_id, kind = 'approve', subject = '', about = ''}}, ms, seq, n)
+  notify_one(source, target_id, 'approve', '', '', ms, seq, n)
   return keep_reply(position, fence, newest_statuses(source_id))
 end
 
 -- Ends the follow or the request of one user towards the other. Returns the fence of the removal job, or ''.
-local function end_follow(who, other)
+local function end_follow(user, other)
   local ms, seq, n = next_position()
-  if is_following(who, other) then
-    local _, fence = change_follow('unfollow', false, who, other, ms, seq, n)
+  if is_following(user, other) then
+    local _, fence = change_follow('unfollow', false, user, other, ms, seq, n)
     return fence
-  elseif has_requested(who, other) then
-    remove_follow_request(who, other, ms, seq, n)
+  elseif has_requested(user, other) then
+    remove_follow_request(user, other, ms, seq, n)
   end
   return ''
 end
@@ -143,13 +143,13 @@ end
 
 -- Ends the memberships of one user in the groups of the other, each with a log entry. Returns the groups of the other to
 -- which the user is invited.
-local function end_memberships(who, owner)
+local function end_memberships(user, owner)
   local invited = {}
-  for _, key in ipairs({KEY.groups .. who.id, KEY.invitations .. who.id}) do
+  for _, key in ipairs({KEY.groups .. user.id, KEY.invitations .. user.id}) do
     for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
       if redis.call('HGET', KEY.group .. id, 'uid') == owner.id then
-        if redis.call('ZSCORE', KEY.joined .. id, who.id) then
-          change_group_member('group_leave', find_circle(KEY.group, id), who, next_position())
+        if redis.call('ZSCORE', KEY.joined .. id, user.id) then
+          change_group_member('group_leave', find_circle(KEY.group, id), user, next_position())
         end
         invited[#invited + 1] = id
       end

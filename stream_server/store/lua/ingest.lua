@@ -63,17 +63,31 @@ function run.ingest_begin(uid, digest)
   return 0
 end
 
--- Posts a status of another site. Arguments: as of post_status, with foreign ids for the first three.
+-- Posts a status of another site. The draft is that of claim.status_refer, with foreign ids for the first three values.
 -- Reply: position and id; the author's id, fence of the fan-out job, and what first_readers returns.
-function line.ingest_post(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms,
-    second_ms, second, ...) --> uid, fence, followers, lists, asleep
-  local uid = require_own_id('user', author, 'author')
-  local answered = in_reply_to == '' and '' or require_own_id('post', in_reply_to, 'in_reply_to')
-  local original = origin == '' and '' or require_own_id('post', origin, 'origin')
-  local status, fence, people, lists, asleep = post_status(append_entry, false, {author = uid, in_reply_to = answered,
-    origin = original, group = group, message = message, lang = lang, place = place, attachments = attachments, tags = tags,
-    foreign_id = foreign_id, foreign_ms = foreign_ms, second_ms = second_ms, second = second})
-  return keep_ingested(status.position .. ' ' .. status.id, uid, fence, people or {}, lists or {}, asleep or {})
+function line.ingest_post(draft --[[author, in_reply_to, origin, group, message, lang, geo, attachments, tags, foreign_id,
+    foreign_ms, second_ms, second]], ...) --> uid, fence, followers, lists, asleep
+  draft.author = require_own_id('user', draft.author, 'author')
+  for _, name in ipairs({'in_reply_to', 'origin'}) do
+    if draft[name] ~= '' then draft[name] = require_own_id('post', draft[name], name) end
+  end
+  local status, position, _, fence, people, lists, asleep = post_status(append_entry, false, draft)
+  return keep_ingested(position .. ' ' .. status.id, draft.author, fence, people or {}, lists or {}, asleep or {})
+end
+
+-- Edits a status of another site, of any age. A line that comes again after the status is gone gets its earlier reply. The
+-- change and what stands from REST on are as of write.status_edit. Reply: position and id.
+function line.ingest_edit(foreign_id, change --[[message, detected, lang, location, place, media, meta, tags]], ...)
+  local id = own_id('post', foreign_id)
+  local row = id and find_status(id)
+  if not row and kept_line() then return REPEATED_REPLY .. '\n' .. kept_line() end
+  if not row then refuse('NOT_FOUND status status') end
+  local actor = require_active_user(row.uid)
+  require_editable(row.uid, id, row, '')
+  local new = changed_status(row, change)
+  if not new then return keep_unchanged(id) end
+  local position = edit_status(actor, row, new, change)
+  return keep_ingested(position .. ' ' .. id)
 end
 
 -- Deletes a status of another site. Reply: position and id; the author's id, fence of the job that cleans up, and what
@@ -95,7 +109,7 @@ function line.ingest_follow(foreign_source, foreign_target) --> uid, fence, newe
   local ms, seq, n = next_position()
   local position, fence = change_follow('follow', false, source, target, ms, seq, n)
   clear_follow_request(source, target)
-  notify(source, {{who = target.id, kind = 'follow', subject = '', about = ''}}, ms, seq, n)
+  notify_one(source, target.id, 'follow', '', '', ms, seq, n)
   return keep_ingested(position .. ' ' .. target.id, source.id, fence, newest_statuses(target.id))
 end
 
@@ -135,7 +149,7 @@ end
 
 -- Suspends a user, or ends a suspension ('suspend', 'reinstate'), as another site says. `admin` is the user of the token.
 -- Reply: position and the user's id.
-function line.ingest_suspension(foreign_id, admin, kind)
+function line.ingest_suspension(foreign_id, admin, kind) -- RIGHTS *
   local uid = require_own_id('user', foreign_id, 'user')
   if kind == 'suspend' and uid == admin then refuse('ONESELF user') end
   if find_user(uid).suspended == (kind == 'suspend') then return keep_unchanged(uid) end
@@ -146,7 +160,7 @@ end
 
 -- Deletes the account of a user, as another site says. `admin` is the user of the token. A line that comes again finds no
 -- user, and gets the earlier reply. Reply: position and the user's id.
-function line.ingest_delete_user(foreign_id, admin)
+function line.ingest_delete_user(foreign_id, admin) -- RIGHTS *
   local uid = own_id('user', foreign_id)
   if not uid and kept_line() then return REPEATED_REPLY .. '\n' .. kept_line() end
   if not uid then refuse('NOT_FOUND user user') end
@@ -163,15 +177,15 @@ end
 function line.ingest_user(foreign_id, login, ...)
   local rest, known, ingested = ',"foreign_id":"' .. foreign_id .. '"', own_id('user', foreign_id), kept_line()
 
-  local function keep(position, outcome, who)
+  local function keep(position, outcome, user)
     position = position or ingested and ingested:match('^%S+ %S+') or table.concat({log_head()}, ' ')
-    return keep_ingested(position .. ' ' .. outcome .. ' ' .. who.login .. ' ' .. who.id)
+    return keep_ingested(position .. ' ' .. outcome .. ' ' .. user.login .. ' ' .. user.id)
   end
 
   if known then
-    local who = find_user(known)
-    local position = change_profile(who, rest)
-    return keep(position, position and 'updated' or 'unchanged', who)
+    local user = find_user(known)
+    local position = change_profile(user, rest)
+    return keep(position, position and 'updated' or 'unchanged', user)
   end
   local ms, seq, n = next_position()
   local id, name = make_id(ms, seq), login ~= '' and login or foreign_id:sub(1, 50)
@@ -180,18 +194,18 @@ function line.ingest_user(foreign_id, login, ...)
   while not is_free and redis.call('HEXISTS', KEY.logins, login) == 1 do
     login = login .. '_'
   end
-  local who = {id = id, login = login, followers = '0', following = '0', posts = '0', signup = to_iso8601(ms)}
-  fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest})
+  local user = {id = id, login = login, followers = '0', following = '0', posts = '0', signup = to_iso8601(ms)}
+  fill_card(user, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest})
   local position
-  if who.protected then -- streams learn from an entry who is protected; the user's own id has none, so no number
+  if user.protected then -- streams learn from an entry who is protected; the user's own id has none, so no number
     local entry_ms, entry_seq = pair_after(ms, seq)
-    position = append_user_entry('protect', who, entry_ms, entry_seq, n)
+    position = append_user_entry('protect', user, entry_ms, entry_seq, n)
     redis.call('SADD', KEY.protected, id)
   else
     store_pair(ms, seq)
   end
   redis.call('HSET', FOREIGN_USERS, foreign_id, id)
-  store_user(id, login, who.card, ms)
-  store_profile(who)
-  return keep(position, 'created', who)
+  store_user(id, login, user.card, ms)
+  store_profile(user)
+  return keep(position, 'created', user)
 end

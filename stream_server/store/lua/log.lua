@@ -27,11 +27,14 @@ local function next_time_and_seq(ms, seq)
   return pair_after(ms, seq)
 end
 
+-- The size of each entry that version 1.0.0 appended, which did not count. Without it, an upgraded log could fill Redis.
+local USUAL_ENTRY_BYTES = 512
+
 -- The next (ms, seq), the next number of the log, and whether a home timeline may be asleep (timeline.lua). Reads only;
--- append_entry stores the three numbers. It also needs `surplus`, which this sets.
+-- append_entry stores the three numbers. It also needs `log_bytes`, which this sets.
 local function next_position()
-  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'asleep', 'surplus')
-  surplus = tonumber(last[5] or '0')
+  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'asleep', 'bytes')
+  log_bytes = tonumber(last[5] or USUAL_ENTRY_BYTES * tonumber(last[3] or '0'))
   local ms, seq = next_time_and_seq(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
   return ms, seq, tonumber(last[3] or '0') + 1, last[4]
 end
@@ -84,11 +87,10 @@ local function publish(position, kind, audience, body)
   redis.pcall('PUBLISH', 'events:' .. kind, head .. body)
 end
 
--- The size of an entry is the bytes of its position, kind, audience and body. `surplus` in KEY.meta is by how much the
--- entries were larger than USUAL_SIZE, all together, since the first. So the size of all entries up to the one with the
--- number n is n * USUAL_SIZE + surplus, and an entry of a version that does not count has the usual size. KEY.sizes marks
--- this total where it passes a multiple of MARK_SIZE (retention.lua). The functions of a script share `surplus`.
-local USUAL_SIZE = 512
+-- The size of an entry is the bytes of its position, kind, audience and body. `bytes` in KEY.meta is the size of all
+-- entries since the first, also of those that were removed. The functions of a script share it as `log_bytes`. KEY.sizes
+-- marks this total where it passes a multiple of MARK_SIZE: the member is the total, and the score is the entry's number
+-- (retention.lua).
 local MARK_SIZE = 65536
 
 -- The first write of every step that makes an event. If Redis is full or read-only, it fails here and nothing has
@@ -100,14 +102,11 @@ local function append_entry(kind, audience, body, ms, seq, n)
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
   local size = #position + #kind + #audience + #body
   appended = appended + size
-  surplus = surplus + size - USUAL_SIZE
-  redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text, 'surplus', surplus)
-  local total = n * USUAL_SIZE + surplus
-  if total % MARK_SIZE < size then redis.call('ZADD', KEY.sizes, n_text, to_text(total)) end
-  if n == 1 then
-    store_pair(ms, seq)
-    redis.call('ZADD', KEY.sizes, '0', '0')
-  end
+  log_bytes = log_bytes + size
+  local bytes_text = to_text(log_bytes)
+  redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text, 'bytes', bytes_text)
+  if log_bytes % MARK_SIZE < size then redis.call('ZADD', KEY.sizes, n_text, bytes_text) end
+  if n == 1 then store_pair(ms, seq) end
   publish(position, kind, audience, body)
   return position, ms_text
 end

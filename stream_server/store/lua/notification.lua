@@ -6,45 +6,52 @@
 -- Most users whom one text mentions. The mentions of further users get no id, and notify nobody.
 local MAX_MENTIONED = 50
 
--- Whether a user is to be notified: the user wants notifications of the source, and has no such notification yet. `one` is an
--- element of `receivers` of notify.
-local function is_notified(source, one)
-  return one.who ~= source.id and wants_notifications_from(one.who, source)
-    and not redis.call('ZSCORE', KEY.notices .. one.who, one.name)
+-- The member of KEY.notices.
+local function notice_name(kind, source_id, subject)
+  return kind .. ':' .. source_id .. ':' .. subject
 end
 
 -- Notifies users of what the source (a user's row) did, by one entry for all who get the same notification. So the text of
 -- a status stands once on the log for all users whom it mentions: with an entry for each of them, a comment of 806 bytes
--- made 985 KB of log. A server of an earlier version understands each entry. `receivers` is a list of
--- {who, kind, subject, about}: `about` has the subject (status, comment) as JSON members, each after a comma, or ''. It
--- differs only in the original of the status, which some do not see. The caller has checked that the receivers may see
--- it. The entry has one id, so the notifications have one.
+-- made 985 KB of log. `receivers` is a list of {uid, kind, subject, about}: `about` has the subject (status, comment) as
+-- JSON members, each after a comma, or ''. It differs only in the original of the status, which some do not see. The caller
+-- has checked that each receiver may see it, and wants notifications of the source: who sees a text of the source as
+-- VISIBLE does. It has also checked that no receiver has this notification: nobody has one of a new text. The source itself
+-- is left out. The entry has one id, so the notifications have one.
 local function notify(source, receivers, ms, seq, n)
   local next_ms, next_seq, next_n = following_position(ms, seq, n)
   local id, told, ids, later = make_id(next_ms, next_seq), {}, {}, {}
   for _, one in ipairs(receivers) do
-    one.name = one.kind .. ':' .. source.id .. ':' .. one.subject
-    if is_notified(source, one) then
+    if one.uid ~= source.id then
       local is_same = not told[1] or (one.kind == told[1].kind and one.about == told[1].about)
       local among = is_same and told or later
       among[#among + 1] = one
     end
   end
-  if #told == 0 then return ms, seq, n end
+  if #told == 0 then return end
   for at, one in ipairs(told) do
-    ids[at] = one.who
-    redis.call('ZADD', KEY.notices .. one.who, id, one.name)
-    redis.call('ZREMRANGEBYRANK', KEY.notices .. one.who, 0, -(TIMELINE_MAX + 1))
+    ids[at] = one.uid
+    redis.call('ZADD', KEY.notices .. one.uid, id, notice_name(one.kind, source.id, one.subject))
+    redis.call('ZREMRANGEBYRANK', KEY.notices .. one.uid, 0, -(TIMELINE_MAX + 1))
   end
   append_entry('notification', 'users:' .. table.concat(ids, ','), '{"wire":{"notification":{"id":"' .. id .. '","kind":"'
     .. told[1].kind .. '","source":' .. user_json(source) .. told[1].about .. ',"posted":"' .. to_iso8601(next_ms)
     .. '","read":false}}}', next_ms, next_seq, next_n)
-  return notify(source, later, next_ms, next_seq, next_n)
+  notify(source, later, next_ms, next_seq, next_n)
+end
+
+-- Notifies one user of what the source did, unless the user does not want notifications of the source, or has this one
+-- already. See notify.
+local function notify_one(source, uid, kind, subject, about, ms, seq, n)
+  local is_known = redis.call('ZSCORE', KEY.notices .. uid, notice_name(kind, source.id, subject))
+  if not is_known and wants_notifications_from(uid, source) then
+    notify(source, {{uid = uid, kind = kind, subject = subject, about = about}}, ms, seq, n)
+  end
 end
 
 -- Removes a notification whose cause was undone.
 local function withdraw_notification(receiver, kind, source_id, subject)
-  redis.call('ZREM', KEY.notices .. receiver, kind .. ':' .. source_id .. ':' .. subject)
+  redis.call('ZREM', KEY.notices .. receiver, notice_name(kind, source_id, subject))
 end
 
 -- Finds the users whom a text mentions. A user whom the author may not see is not found, because the id would reveal

@@ -33,7 +33,7 @@ function write.like(uid, id)
   set_member(KEY.liked .. uid, id, now)
   redis.call('HINCRBY', KEY.status .. id, 'likes', 1)
   local about = visible_status_json(row.uid, row, VISIBLE)
-  if about then notify(actor, {{who = row.uid, kind = 'like', subject = id, about = ',"status":' .. about}}, ms, seq, n) end
+  if about then notify_one(actor, row.uid, 'like', id, ',"status":' .. about, ms, seq, n) end
   return keep_reply(position .. ' ' .. row.likes)
 end
 
@@ -94,15 +94,15 @@ function write.comment_create(uid, status, message_json, ...) --> json
   -- Each user is notified once, if the user may see the comment. The status is included even if the receiver mutes its
   -- author, because the notification is about the commenter.
   local receivers = {}
-  local function add_if_visible(who, kind, subject)
-    local about = status_visibility(who, uid, row.group, actor) == VISIBLE and visible_status_json(who, row, ON_REQUEST)
+  local function add_if_visible(other, kind, subject)
+    local about = status_visibility(other, uid, row.group, actor) == VISIBLE and visible_status_json(other, row, ON_REQUEST)
     if not about then return end
     about = ',"status":' .. about .. ',"comment":' .. json
-    receivers[#receivers + 1] = {who = who, kind = kind, subject = subject, about = about}
+    receivers[#receivers + 1] = {uid = other, kind = kind, subject = subject, about = about}
   end
   add_if_visible(row.uid, 'comment', id)
-  for _, who in ipairs(mentioned) do
-    if who ~= row.uid then add_if_visible(who, 'mention', 'c' .. id) end
+  for _, other in ipairs(mentioned) do
+    if other ~= row.uid then add_if_visible(other, 'mention', 'c' .. id) end
   end
   notify(actor, receivers, ms, seq, n)
   return keep_reply(position, json)
@@ -115,16 +115,18 @@ local function remove_comment(id, row, ms, seq, n)
   local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'json', 'mentioned', 'audience')
   local author = kept[1]
   with_counter_changed(row, 'comments', -1)
+  local audience = removal_audience(kept[4], id, author, row.uid)
   local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. author .. '","status":"' .. row.id
-    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. kept[2] .. '}}'
-  local position, now = append_entry('uncomment', removal_audience(kept[4], id, author, row.uid), body, ms, seq, n)
+    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. kept[2]
+    .. open_times_fact(audience, author, row.uid, id) .. '}}'
+  local position, now = append_entry('uncomment', audience, body, ms, seq, n)
   redis.call('DEL', KEY.comment .. id)
   redis.call('ZREM', KEY.comments .. row.id, id)
   -- The time tells the expiry of statuses that an entry of the log shows this status.
   redis.call('HSET', KEY.status .. row.id, 'comments', row.comments, 'touched', now)
   withdraw_notification(row.uid, 'comment', author, id)
-  for who in (kept[3] or ''):gmatch('%S+') do
-    withdraw_notification(who, 'mention', author, 'c' .. id)
+  for other in (kept[3] or ''):gmatch('%S+') do
+    withdraw_notification(other, 'mention', author, 'c' .. id)
   end
   return position
 end

@@ -42,8 +42,8 @@ local function delete_status_dependents(status, uid)
   local comments = likers < most and remove_members(KEY.comments .. status, most, function(comment)
     local kept = redis.call('HMGET', KEY.comment .. comment, 'uid', 'mentioned')
     withdraw_notification(uid, 'comment', kept[1] or '', comment)
-    for who in (kept[2] or ''):gmatch('%S+') do
-      withdraw_notification(who, 'mention', kept[1], 'c' .. comment)
+    for other in (kept[2] or ''):gmatch('%S+') do
+      withdraw_notification(other, 'mention', kept[1], 'c' .. comment)
     end
     redis.call('DEL', KEY.comment .. comment)
     if left then redis.call('ZADD', KEY.expired, left, comment) end
@@ -54,15 +54,19 @@ local function delete_status_dependents(status, uid)
 end
 
 -- Deletes a status and all that refers to it and can go at once. Its likes and comments remain, unless it has none
--- (`is_bare`). Its notifications go, because they are capped and must not be crowded out.
-local function unlink_status(row, is_bare, in_reply_to, in_reply_to_uid, mentioned, tags)
+-- (`is_bare`). Its notifications go, because they are capped and must not be crowded out. `ms` is the time of the removal.
+local function unlink_status(row, is_bare, ms, in_reply_to, in_reply_to_uid, mentioned, tags)
   local id, uid = row.id, row.uid
   local sets = is_bare and {KEY.likes .. id, KEY.comments .. id, KEY.replies .. id, KEY.reposts .. id} or {}
   redis.call('UNLINK', KEY.status .. id, unpack(sets))
+  -- Pages ask whether any status went while they were read. The number alone would not do: a copy of Redis that lost a
+  -- removal comes to the same number with another one, but later.
+  redis.call('HINCRBY', KEY.meta, 'removed', 1)
+  redis.call('HSET', KEY.meta, 'removed_ms', to_text(ms))
   redis.call('ZREM', KEY.thread .. row.conversation, id)
-  for who in (mentioned or ''):gmatch('%S+') do
-    withdraw_notification(who, 'mention', uid, id)
-    redis.call('ZREM', KEY.mentions .. who, id)
+  for other in (mentioned or ''):gmatch('%S+') do
+    withdraw_notification(other, 'mention', uid, id)
+    redis.call('ZREM', KEY.mentions .. other, id)
   end
   if in_reply_to then
     withdraw_notification(in_reply_to_uid, 'reply', uid, id)
@@ -70,7 +74,7 @@ local function unlink_status(row, is_bare, in_reply_to, in_reply_to_uid, mention
   end
   local author = row.origin and redis.call('HGET', KEY.status .. row.origin, 'uid')
   if author then
-    withdraw_notification(author, row.wordless and 'repost' or 'quote', uid, id)
+    withdraw_notification(author, is_wordless(row) and 'repost' or 'quote', uid, id)
     redis.call('HINCRBY', KEY.status .. row.origin, 'reposts', -1)
   end
   if row.origin then redis.call('ZREM', KEY.reposts .. row.origin, id) end
@@ -90,6 +94,11 @@ local function is_without_job(id)
   return not redis.call('ZSCORE', KEY.due, 'status-' .. id) and redis.call('EXISTS', KEY.job .. 'status-' .. id) == 0
 end
 
+-- The earlier versions of a status, as edit.lua keeps them, as a JSON member of facts; '' if it was never edited.
+local function versions_fact(versions)
+  return versions and ',"before":[' .. versions:sub(1, -2):gsub('\1', ',') .. ']' or ''
+end
+
 -- Deletes a status; the caller has checked that it may go. Appends the entry by `append`, and deletes all that can go at
 -- once. The entry carries the JSON and the facts as they were at posting, so it matches like the post. Without a job at
 -- work on the status, and if few timelines may have it and few likes and comments are left behind, this step does all that
@@ -99,19 +108,23 @@ end
 local function remove_status(append, in_step, row, ms, seq, n, has_sleepers)
   local id, uid = row.id, row.uid
   local kept = redis.call('HMGET', KEY.status .. id, 'in_reply_to', 'in_reply_to_uid', 'mentioned', 'tags', 'original',
-    'facts', 'audience')
+    'facts', 'audience', 'versions')
   local foreign_id = row.foreign_id ~= '' and '"foreign_id":"' .. row.foreign_id .. '",' or ''
+  local as_posted = setmetatable({likes = '0', comments = '0', reposts = '0'}, {__index = row})
+  local audience = removal_audience(kept[7], id, uid, uid)
+  -- Who may not see the author of the original sees a quote without it, but no repost.
+  local reposted_uid = kept[5] and is_wordless(row) and kept[5]:match('"uid":"(%d+)"') or uid
   local body = '{"wire":{"status":{"id":"' .. id .. '",' .. foreign_id .. '"uid":"' .. uid
-    .. '","deleted":true}},"facts":{"status":' .. row.head .. (kept[5] and ',"original":' .. kept[5] or '')
-    .. ',"likes":0,"comments":0,"reposts":0},' .. kept_facts_json(row, kept[6]) .. '}}'
-  local position = append('delete', removal_audience(kept[7], id, uid, uid), body, ms, seq, n)
+    .. '","deleted":true}},"facts":{"status":' .. status_json(as_posted, kept[5] and ',"original":' .. kept[5] or '') .. ','
+    .. kept_facts_json(row, kept[6]) .. versions_fact(kept[8]) .. open_times_fact(audience, uid, reposted_uid, id) .. '}}'
+  local position = append('delete', audience, body, ms, seq, n)
   redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
   local people, lists, asleep = {}, {}, {}
   if row.group == '' then people, lists, asleep = first_readers(uid, has_sleepers) end
   local dependents = tonumber(row.likes) + tonumber(row.comments)
   local is_last = in_step and fit_in_step(people, lists)
     and dependents < math.min(FANOUT_BATCH_SIZE, MAX_DEPENDENTS_IN_STEP) and is_without_job(id)
-  unlink_status(row, is_last and dependents == 0, unpack(kept, 1, 4))
+  unlink_status(row, is_last and dependents == 0, ms, unpack(kept, 1, 4))
   if not is_last then
     local fence = enqueue_job('status-' .. id, 'clean', ms, 'uid', uid, 'status', id)
     return {position = position, fence = fence, people = people, lists = lists, asleep = asleep}
@@ -158,7 +171,7 @@ function run.statuses_expire(below, floor_id, ...)
     local kept = redis.call('HMGET', KEY.status .. row.id, 'in_reply_to', 'in_reply_to_uid', 'mentioned', 'tags',
       'touched')
     if is_on_log(row, newest_comment, kept[5]) then redis.call('ZADD', KEY.expired, to_text(now), row.id) end
-    unlink_status(row, false, unpack(kept, 1, 4))
+    unlink_status(row, false, now, unpack(kept, 1, 4))
     if is_without_job(row.id) and cost <= 150 and delete_status_dependents(row.id, row.uid) then return end
     enqueue_job('status-' .. row.id, 'clean', now, 'uid', row.uid, 'status', row.id)
     redis.call('HSET', KEY.job .. 'status-' .. row.id, 'phase', 'rest')

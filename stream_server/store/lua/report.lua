@@ -48,7 +48,7 @@ end
 -- decision is final. `remark` is JSON.
 -- Reply: position, `decided` without an entry, or `unchanged`; fence of the job that cleans up after a deleted status ('' for
 -- none), the author's first followers and first lists and who of them is asleep, the reported user and status.
-function deed.report_decide(admin, id, outcome, remark) --> fence, followers, lists, asleep, user, status
+function deed.report_decide(admin, id, outcome, remark) --> fence, followers, lists, asleep, user, status -- RIGHTS *
   local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
   local reporter, user, status = kept[1], kept[2], kept[3]
   if not reporter then refuse('NOT_FOUND report id') end

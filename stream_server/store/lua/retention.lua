@@ -3,9 +3,9 @@
 -- The number of the newest entry, that of the last one before the log, and the size of all entries up to the newest. The
 -- numbers have no gaps, so the first two differ by the length.
 local function log_extent()
-  local kept = redis.call('HMGET', KEY.meta, 'n', 'surplus')
+  local kept = redis.call('HMGET', KEY.meta, 'n', 'bytes')
   local newest = tonumber(kept[1] or '0')
-  return newest, newest - redis.call('XLEN', KEY.log), newest * USUAL_SIZE + tonumber(kept[2] or '0')
+  return newest, newest - redis.call('XLEN', KEY.log), tonumber(kept[2] or USUAL_ENTRY_BYTES * newest)
 end
 
 -- The number and the size of a mark, or nil. `found` is a reply with one mark, or none.
@@ -13,32 +13,11 @@ local function read_mark(found)
   return tonumber(found[2]), tonumber(found[1])
 end
 
--- Makes marks for a log that an earlier version has begun: one before each tenth of its time, by some entries there. Those
--- until the next tenth are taken as equally large. Reply: the number and the size of the mark of the last entry before
--- the log.
-local function mark_floor(floor, newest, total)
-  local number, size = read_mark(redis.call('ZRANGE', KEY.sizes, 0, 0, 'WITHSCORES'))
-  number, size = number or newest, size or total
-  local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^%d+')
-  local step = (redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1][1]:match('^%d+') - first) / 10
-  local above = number + 1
-  for tenth = 9, 0, -1 do
-    local rows, weight = redis.call('XRANGE', KEY.log, to_text(first + tenth * step), '+', 'COUNT', 10), 0
-    for _, row in ipairs(rows) do
-      weight = weight + #row[1] + 1
-      for at = 2, #row[2], 2 do weight = weight + #row[2][at] end
-    end
-    local begin = tenth == 0 and floor + 1 or math.min(tonumber(rows[1][2][2]) or above, above)
-    size, above = math.floor(size - (above - begin) * weight / #rows), begin
-    redis.pcall('ZADD', KEY.sizes, to_text(begin - 1), to_text(size)) -- a full Redis refuses it
-  end
-  return floor, size
-end
-
--- The size of all entries up to the last one before the log. Between two marks all entries are taken as equally large.
+-- The size of all entries up to the last one before the log. Between two marks all entries are taken as equally large. No
+-- mark stands before the first entry, where the size is 0.
 local function floor_size(floor, newest, total)
   local number, size = read_mark(redis.call('ZREVRANGEBYSCORE', KEY.sizes, to_text(floor), '-inf', 'WITHSCORES', 'LIMIT', 0, 1))
-  if not number then number, size = mark_floor(floor, newest, total) end
+  number, size = number or 0, size or 0
   local above, above_size =
     read_mark(redis.call('ZRANGEBYSCORE', KEY.sizes, '(' .. to_text(number), to_text(newest), 'WITHSCORES', 'LIMIT', 0, 1))
   above, above_size = above or newest, above_size or total
@@ -49,7 +28,7 @@ end
 -- The number of the entry up to which all entries have the size `wanted`.
 local function number_at(wanted, newest, total)
   local low, high = 0, redis.call('ZCARD', KEY.sizes) -- the marks before `low` are not above, those from `high` on are
-  local below, below_size, above, above_size = newest, total, newest, total
+  local below, below_size, above, above_size = 0, 0, newest, total
   while low < high do
     local middle = math.floor((low + high) / 2)
     local number, size = read_mark(redis.call('ZRANGE', KEY.sizes, to_text(middle), to_text(middle), 'WITHSCORES'))
@@ -67,10 +46,10 @@ end
 -- node with a kept entry stay too. The newest entry always stays, because cursors at the head name it.
 -- max_age: maximum age in ms, max_size: maximum size of all entries ('0' for none); most: about how many to remove.
 -- Reply: number of removed entries, number of entries left, age of the first entry in ms (-1 if the log is empty), size
--- of the entries left.
-function run.log_trim(max_age, max_size, most) --> removed, left, age_ms, bytes
+-- of the entries left, times of the first and the last entry.
+function run.log_trim(max_age, max_size, most) --> removed, left, age_ms, bytes, first_ms, last_ms
   local last = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
-  if not last then return {0, 0, -1, 0} end
+  if not last then return {0, 0, -1, 0, '0', '0'} end
   local now, taken = now_ms(), 0
   if max_age ~= '0' then
     local oldest, place = now - tonumber(max_age), last[1]
@@ -89,7 +68,12 @@ function run.log_trim(max_age, max_size, most) --> removed, left, age_ms, bytes
   end
   local under = redis.call('ZREVRANGEBYSCORE', KEY.sizes, to_text(floor), '-inf', 'LIMIT', 0, 1, 'WITHSCORES')[2]
   if under then redis.call('ZREMRANGEBYSCORE', KEY.sizes, '-inf', '(' .. under) end
-  local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^%d+')
+  local first, first_seq = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^(%d+)-(%d+)$')
+  -- No entry is left that shows what these edits replaced.
+  redis.call('ZREMRANGEBYSCORE', KEY.edited, '-inf', '(' .. make_id(tonumber(first), tonumber(first_seq)))
   redis.call('ZREMRANGEBYSCORE', KEY.gone, '-inf', '(' .. first) -- no entry shows any more who was deleted before the first one
-  return {taken, redis.call('XLEN', KEY.log), now - tonumber(first), math.max(0, math.floor(size))}
+  if floor > 0 then -- these subscriptions have lost entries, and are late for a warning
+    redis.call('ZREMRANGEBYSCORE', KEY.unacked, '-inf', '(' .. first)
+  end
+  return {taken, redis.call('XLEN', KEY.log), now - tonumber(first), math.max(0, math.floor(size)), first, last[1]:match('^%d+')}
 end

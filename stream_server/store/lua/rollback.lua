@@ -40,8 +40,8 @@ function run.log_record_rollback(from_ms, from_seq, from_n, lost_ms, lost_seq, l
     local known_ms, known_seq = parse_pair(known)
     if not is_pair_before(from_ms, from_seq, known_ms, known_seq) then return {known:match('^%S+')} end
   end
-  local kept = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'surplus')
-  surplus = tonumber(kept[4] or '0')
+  local kept = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'bytes')
+  log_bytes = tonumber(kept[4] or USUAL_ENTRY_BYTES * tonumber(kept[3] or '0'))
   local ms, seq = tonumber(kept[1] or '0'), tonumber(kept[2] or '0')
   local high_ms, high_seq = highest_pair()
   if is_pair_before(ms, seq, high_ms, high_seq) then ms, seq = high_ms, high_seq end

@@ -35,7 +35,7 @@ end
 -- Starts a session. A user has at most MAX_SESSIONS; one more ends the session that was not used for longest. `family` and
 -- `token` are SHA-256 of the family secret and of the refresh token, `agent` is scopes and a blank, or nothing, and the
 -- user agent as JSON. Reply: nothing; user_fields.
-function deed.session_start(uid, id, family, token, ttl_ms, agent) --> user
+function deed.session_start(uid, id, family, token, ttl_ms, agent) --> user -- RIGHTS uid
   local rows, now = redis.call('HGETALL', KEY.sessions .. uid), now_ms()
   local ended, count, oldest, oldest_used = {}, 0, nil, nil
   for i = 1, #rows, 2 do
@@ -58,7 +58,7 @@ end
 -- faster: nobody knows which of the two asks, so the session ends (RFC 9700 section 4.14.2).
 -- Reply: `refreshed <scopes>`, `reused` (the session has ended) or `unknown`; for `refreshed` user_fields. The scopes are
 -- comma-joined, and empty for those of a log-in.
-function deed.session_refresh(uid, id, family, token, next_token, ttl_ms) --> user
+function deed.session_refresh(uid, id, family, token, next_token, ttl_ms) --> user -- RIGHTS uid
   local row = redis.call('HGET', KEY.sessions .. uid, id)
   if not row then return {appended, 'unknown'} end
   local created, expires, its_family, its_token, agent = row:match('^(%d+) %d+ (%d+) (%x+) (%x+) (.*)$')
@@ -72,19 +72,19 @@ function deed.session_refresh(uid, id, family, token, next_token, ttl_ms) --> us
 end
 
 -- Ends one session of a user, with its tokens and streams. Reply: position, or `unchanged` without such a session.
-function deed.session_end(uid, id)
+function deed.session_end(uid, id) -- RIGHTS uid
   if redis.call('HEXISTS', KEY.sessions .. uid, id) == 0 then return keep_reply('unchanged') end
   return keep_reply(end_sessions(uid, {id}, nil, next_position()))
 end
 
 -- Ends all sessions of a user and all tokens without a session. Reply: position.
-function deed.sessions_end_all(uid)
+function deed.sessions_end_all(uid) -- RIGHTS uid
   return keep_reply(end_other_sessions(uid, '', next_position()))
 end
 
 -- Changes a user's password, and ends all other sessions and all tokens without a session. Refused if the password was
 -- changed meanwhile. `old` and `new` are hashes, `kept` is the session to keep ('' for none). Reply: position.
-function deed.password_change(uid, old, new, kept)
+function deed.password_change(uid, old, new, kept) -- RIGHTS uid
   if redis.call('HGET', KEY.user .. uid, 'password') ~= old then refuse('WRONG password') end
   local position = end_other_sessions(uid, kept, next_position())
   redis.call('HSET', KEY.user .. uid, 'password', new)
@@ -93,7 +93,7 @@ end
 
 -- Revokes an access token, whose id is `jti`. Revoking it again changes nothing. `expires` is the token's own expiry (ms
 -- since 1970), `body` that of the log entry. Reply: position or `unchanged`.
-function write.token_revoke(uid, jti, expires, body)
+function write.token_revoke(uid, jti, expires, body) -- RIGHTS uid
   local key = KEY.revoked .. uid .. ':' .. jti
   if redis.call('EXISTS', key) == 1 then return keep_reply('unchanged') end
   local position = append_entry('revoke', AUDIENCE_NONE, body, next_position())

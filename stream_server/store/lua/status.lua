@@ -1,4 +1,4 @@
--- Statuses: how they are stored and posted. removal.lua deletes them.
+-- Statuses: how they are stored and posted. edit.lua changes them, and removal.lua deletes them.
 --
 -- The hash of a status has one field `row` with all values that never change and that a page shows. A field for each of them
 -- would take about three times the memory. The row is the JSON of the status from the login to the conversation, in which one
@@ -8,46 +8,64 @@
 -- Two samples, with a mark in angle brackets. Tests read them here. A usual status of the user ada, which is the first of its
 -- conversation:
 --
--- SAMPLE ada<LOGIN_END>"tea"<MESSAGE_END>2026-01-02T03:04:05.678Z<NO_PLACE>en<NO_ENTITIES><NO_LINKS>
+-- SAMPLE ada<LOGIN_END>"tea"<MESSAGE_END>2026-01-02T03:04:05.678Z<NO_GEO>en<NO_ENTITIES><NO_CONTEXT>
 --
 -- A status with all that a row can have. Another site gave it an id, and it answers in a group:
 --
 -- SAMPLE f-9<FOREIGN_ID_END>ada<LOGIN_END>"#tea"<MESSAGE_END>2026-01-02T03:04:05.678Z
--- <PLACE_BEGIN>"location":{"lat":1.5,"lon":2.0},"place":null<PLACE_END>en
+-- <GEO_BEGIN>"location":{"lat":1.5,"lon":2.0},"place":null<GEO_END>en
 -- <ENTITIES_BEGIN>{"mentions":[],"hashtags":[{"text":"tea","start":0,"end":4}],"cashtags":[],"urls":[]}<ENTITIES_END>
--- "in_reply_to":"5","in_reply_to_uid":"6","origin":null,"media":[],"meta":{"a":1},"group":"4"<LINKS_END>3
+-- "in_reply_to":"5","in_reply_to_uid":"6","origin":null,"media":[],"meta":{"a":1},"group":"4"<CONTEXT_END>3
 --
--- In Lua a status is a table with a name for each value:
+-- In Lua a status is a table with these values, all as text. find_status makes it of a stored status, and post_status and
+-- claim.status_post of a new one. No other function sets a value of it, except with_counter_changed and those of edit.lua.
 --
 --   id, uid          ids of the status and of its author
 --   login            of the author, at the time of posting
 --   message          as JSON with its quotation marks. It is not stored as plain text too, which nobody reads.
---   posted           ISO 8601
---   place            location and place as JSON members, '' for neither
+--   posted           ISO 8601. If the status was edited, the members `edits` and `edited` follow (edit.lua).
+--   geo              location and place as JSON members, '' for neither
 --   lang             a BCP 47 tag
 --   entities         as JSON, '' for none
---   links            what it refers to and its attachments, as JSON members from in_reply_to to group, '' for nothing
---   conversation     id of the first status of the conversation, '' if this is the first
+--   context          JSON members from in_reply_to to group: what it refers to, attachments, group. '' if it has none.
+--   conversation     id of the first status of the conversation; its own id if this is the first
 --   foreign_id       '' unless another site gave the status an id
 --   group            id of its group, '' for none
+--   origin           id of the status that it reposts or quotes, nil for none
+--   likes, comments, reposts   counters
 --
 -- row_text writes a row. find_status here and `expand` in store/reads/statuses.py make JSON of it.
 
--- The JSON of a status. `tail` is what stands behind the conversation: the original and the counters, or nothing.
-local function status_json(row, tail)
-  return '{"id":"' .. row.id .. (row.foreign_id == '' and '","uid":"' or '","foreign_id":"' .. row.foreign_id .. '","uid":"')
-    .. row.uid .. '","login":"' .. row.login .. '","message":' .. row.message .. ',"posted":"' .. row.posted .. '",'
-    .. (row.place == '' and NO_PLACE_JSON or row.place) .. ',"lang":"' .. row.lang .. '","entities":'
-    .. (row.entities == '' and NO_ENTITIES_JSON or row.entities) .. ',' .. (row.links == '' and NO_LINKS_JSON or row.links)
-    .. ',"conversation":"' .. (row.conversation == '' and row.id or row.conversation) .. '"' .. tail
+-- Whether a status is a repost without a text of its own.
+local function is_wordless(status)
+  return status.origin and status.message == '""'
+end
+
+-- The JSON of a status. `original` is a JSON member that stands before the counters, or ''.
+local function status_json(status, original)
+  local foreign_id = status.foreign_id == '' and '' or '"foreign_id":"' .. status.foreign_id .. '",'
+  return '{"id":"' .. status.id .. '",' .. foreign_id .. '"uid":"' .. status.uid .. '","login":"' .. status.login
+    .. '","message":' .. status.message .. ',"posted":"' .. status.posted .. '",'
+    .. (status.geo == '' and NO_GEO_JSON or status.geo) .. ',"lang":"' .. status.lang .. '","entities":'
+    .. (status.entities == '' and NO_ENTITIES_JSON or status.entities) .. ','
+    .. (status.context == '' and NO_CONTEXT_JSON or status.context) .. ',"conversation":"' .. status.conversation .. '"'
+    .. original .. ',"likes":' .. status.likes .. ',"comments":' .. status.comments .. ',"reposts":' .. status.reposts .. '}'
+end
+
+-- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
+-- quote may not be allowed to see what it quotes.
+local function embedded_json(status)
+  return status_json(status, '')
 end
 
 -- The value of the field `row`.
-local function row_text(row)
-  return (row.foreign_id == '' and row.login or row.foreign_id .. FOREIGN_ID_END .. row.login) .. LOGIN_END
-    .. row.message .. MESSAGE_END .. row.posted .. (row.place == '' and NO_PLACE or PLACE_BEGIN .. row.place .. PLACE_END)
-    .. row.lang .. (row.entities == '' and NO_ENTITIES or ENTITIES_BEGIN .. row.entities .. ENTITIES_END)
-    .. (row.links == '' and NO_LINKS or row.links .. LINKS_END) .. row.conversation
+local function row_text(status)
+  local foreign_id = status.foreign_id == '' and '' or status.foreign_id .. FOREIGN_ID_END
+  return foreign_id .. status.login .. LOGIN_END .. status.message .. MESSAGE_END .. status.posted
+    .. (status.geo == '' and NO_GEO or GEO_BEGIN .. status.geo .. GEO_END) .. status.lang
+    .. (status.entities == '' and NO_ENTITIES or ENTITIES_BEGIN .. status.entities .. ENTITIES_END)
+    .. (status.context == '' and NO_CONTEXT or status.context .. CONTEXT_END)
+    .. (status.conversation == status.id and '' or status.conversation)
 end
 
 -- The part of `text` from the index `at` up to the byte `mark`, and the index behind the mark. A pattern would take ten
@@ -63,39 +81,26 @@ local function cut_at_either(text, at, mark, other)
   return text:sub(at, last - 1), last + 1, text:sub(last, last)
 end
 
--- The stored status as the table that is described above, or nil if there is no such status. The table also has:
---   likes, comments, reposts   counters, as text
---   origin                     id of the status that it reposts or quotes, or nil
---   wordless                   whether it is a repost without a text of its own
---   head                       its JSON without original and counters
--- Its `conversation` is never ''.
+-- The stored status as the table that is described above, or nil if there is no such status.
 local function find_status(id)
   local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
   if not kept[1] then return nil end
-  local text, foreign_id, place, entities, links = kept[1], '', '', '', ''
+  local text, foreign_id, geo, entities, context = kept[1], '', '', '', ''
   local login, at = cut(text, 1, LOGIN_END)
   local named = login:find(FOREIGN_ID_END, 1, true)
   if named then foreign_id, login = login:sub(1, named - 1), login:sub(named + 1) end
   local message, posted, lang, mark
   message, at = cut(text, at, MESSAGE_END)
-  posted, at, mark = cut_at_either(text, at, NO_PLACE, PLACE_BEGIN)
-  if mark == PLACE_BEGIN then place, at = cut(text, at, PLACE_END) end
+  posted, at, mark = cut_at_either(text, at, NO_GEO, GEO_BEGIN)
+  if mark == GEO_BEGIN then geo, at = cut(text, at, GEO_END) end
   lang, at, mark = cut_at_either(text, at, NO_ENTITIES, ENTITIES_BEGIN)
   if mark == ENTITIES_BEGIN then entities, at = cut(text, at, ENTITIES_END) end
-  if text:sub(at, at) == NO_LINKS then at = at + 1 else links, at = cut(text, at, LINKS_END) end
-  local conversation, origin = text:sub(at), kept[7] or nil
-  local row = {id = id, uid = kept[2], login = login, message = message, posted = posted, place = place, lang = lang,
-    entities = entities, links = links, conversation = conversation == '' and id or conversation, foreign_id = foreign_id,
-    group = kept[6] or '', likes = kept[3], comments = kept[4], reposts = kept[5], origin = origin,
-    wordless = origin and message == '""'}
-  row.head = status_json(row, '')
-  return row
-end
-
--- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
--- quote may not be allowed to see what it quotes.
-local function embedded_json(row)
-  return row.head .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments .. ',"reposts":' .. row.reposts .. '}'
+  if text:sub(at, at) == NO_CONTEXT then at = at + 1 else context, at = cut(text, at, CONTEXT_END) end
+  local conversation = text:sub(at)
+  return {id = id, uid = kept[2], login = login, message = message, posted = posted, geo = geo, lang = lang,
+    entities = entities, context = context, conversation = conversation == '' and id or conversation,
+    foreign_id = foreign_id, group = kept[6] or '', origin = kept[7] or nil, likes = kept[3], comments = kept[4],
+    reposts = kept[5]}
 end
 
 -- Changes one counter of a status that find_status returned, and returns this status. The entry of a write shows the new
@@ -105,42 +110,46 @@ local function with_counter_changed(row, counter, by)
   return row
 end
 
--- The JSON of a status (a table of find_status) as a viewer sees it, or nil if the viewer may not see it at least as far as
--- `least` says (ON_REQUEST or VISIBLE). In a repost or a quote, `original` is null if the original is deleted or hidden from
--- the viewer. A repost without a text shows nothing but its original, so it is hidden with its original. `who` is the
--- author's row (find_user) if the script has it already.
-local function visible_status_json(viewer, row, least, who)
-  if status_visibility(viewer, row.uid, row.group, who) < least then return nil end
+-- Whether a viewer may see a status at least as far as `least` says (ON_REQUEST or VISIBLE). For a repost or a quote also
+-- returns its original, nil if that is deleted or hidden from the viewer. A repost without a text shows nothing but its
+-- original, so it is hidden where its original is; if that is deleted, the repost stays. `author` is the author's row
+-- (find_user), and `original` the original (find_status): a script that has read them already passes them.
+local function can_see_status(viewer, row, least, author, original)
+  if status_visibility(viewer, row.uid, row.group, author) < least then return false end
+  if not row.origin then return true end
+  original = original or find_status(row.origin)
+  if not original then return true end
+  if status_visibility(viewer, original.uid, original.group) >= least then return true, original end
+  return not is_wordless(row)
+end
+
+-- The JSON of a status as a viewer sees it, or nil if the viewer may not see it. The arguments are those of can_see_status.
+-- In a repost or a quote, the member `original` is null if the original is deleted or hidden from the viewer.
+local function visible_status_json(viewer, row, least, author, original)
+  local is_seen, seen_original = can_see_status(viewer, row, least, author, original)
+  if not is_seen then return nil end
   if not row.origin then return embedded_json(row) end
-  row.original = row.original or find_status(row.origin) -- once for all viewers of the row
-  local original, shown = row.original, 'null'
-  if original and status_visibility(viewer, original.uid, original.group) >= least then
-    shown = embedded_json(original)
-  elseif original and row.wordless then
-    return nil
-  end
-  return row.head .. ',"original":' .. shown .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments
-    .. ',"reposts":' .. row.reposts .. '}'
+  return status_json(row, ',"original":' .. (seen_original and embedded_json(seen_original) or 'null'))
 end
 
 -- The status (as find_status returns it) that the user may answer, repost or like; nil if it is unknown or hidden.
 local function find_visible_status(viewer, id)
   local row = find_status(id)
-  return row and visible_status_json(viewer, row, ON_REQUEST) and row
+  return row and can_see_status(viewer, row, ON_REQUEST) and row or nil
 end
 
 -- Refuses a user who may not post in a group.
-local function require_right_to_post(uid, group)
-  local place, within = find_visible_group(uid, group)
-  if not place then refuse('NOT_FOUND group group') end
-  if not within or (place.kind == 'announcement' and place.uid ~= uid) then refuse('NOT_YOURS group group') end
+local function require_right_to_post(uid, group_id)
+  local group, is_member = find_visible_group(uid, group_id)
+  if not group then refuse('NOT_FOUND group group') end
+  if not is_member or (group.kind == 'announcement' and group.uid ~= uid) then refuse('NOT_YOURS group group') end
 end
 
 -- The status that a repost or quote in this group ('' for none) shows. Who reposts a repost without a text reposts its
 -- original. Refuses the write if the user may not repost the status.
 local function require_reposted(uid, id, group)
   local row = find_visible_status(uid, id)
-  if row and row.wordless then row = find_visible_status(uid, row.origin) end
+  if row and is_wordless(row) then row = find_visible_status(uid, row.origin) end
   if not row then refuse('NOT_FOUND status origin') end
   if row.group ~= group and row.group ~= '' then refuse('ELSEWHERE origin') end
   if row.uid == uid then return row end
@@ -157,9 +166,9 @@ local function time_text(ms, second_ms, second)
   return to_iso8601(ms)
 end
 
--- The member `links` of a new status: what it refers to and its attachments, as JSON members. `answered` and `original` are
--- statuses of find_status, or nil; `attachments` are JSON members, '' for none.
-local function links_json(answered, original, attachments, group)
+-- The value `context` of a new status. `attachments` are JSON members, '' for none. See write_status for `refs`.
+local function context_json(refs, attachments, group)
+  local answered, original = refs.answered, refs.original
   if not answered and not original and attachments == '' and group == '' then return '' end
   return '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
     .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
@@ -167,24 +176,42 @@ local function links_json(answered, original, attachments, group)
 end
 
 -- Appends the entry of a new status and stores the status; ms, seq and n are its position. `append` is the function that
--- appends the entry: append_entry or claim_entry. `actor` is the author's row. `status` is a table as described above, with
--- more values:
---   tags      folded hashtags, each followed by a blank
---   fields    names and values for its hash, or nil
---   answered  the status that it answers, as find_status returns it, or nil
---   shown     its original as a JSON member behind the conversation, '' for none
---   facts     what filters and renderings use beside the status and its author: JSON members, '' for none
+-- appends the entry: append_entry or claim_entry. `actor` is the author's row. `tags` are folded hashtags, each followed by
+-- a blank. `refs` is what the status refers to, a table with these values:
+--   answered    the status that it answers, as find_status returns it, or nil
+--   original    the status that it reposts or quotes, likewise
+--   mentioned   ids of the users whom it mentions
 -- Returns the position of the entry as text, and the JSON of the status.
-local function write_status(append, actor, status, ms, seq, n)
-  local id, uid, group, tags = status.id, status.uid, status.group, status.tags
-  local json = status_json(status, status.shown .. ',"likes":0,"comments":0,"reposts":0}')
+local function write_status(append, actor, status, tags, refs, ms, seq, n)
+  local id, uid, group, answered, original = status.id, status.uid, status.group, refs.answered, refs.original
+  local fields, shown_original, more_facts = {}, '', ''
+
+  local function add_field(name, value)
+    fields[#fields + 1], fields[#fields + 2] = name, value
+  end
+
+  if answered then
+    more_facts = ',"reply_to_login":"' .. answered.login .. '"'
+    add_field('in_reply_to', answered.id)
+    add_field('in_reply_to_uid', answered.uid)
+  end
+  if original then
+    local original_json = embedded_json(original)
+    shown_original = ',"original":' .. original_json
+    more_facts = more_facts .. ',"original_author":' .. user_json(find_user(original.uid))
+    add_field('origin', original.id)
+    add_field('original', original_json) -- as it was at posting, because a delete is matched by it
+  end
+  if #refs.mentioned > 0 then add_field('mentioned', table.concat(refs.mentioned, ' ')) end
+  if group ~= '' then add_field('group', group) end
+  if tags ~= '' and group == '' then add_field('tags', tags) end
+
+  local json = status_json(status, shown_original)
   local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
   local position = append('post', audience, '{"wire":{"status":' .. json .. '},"facts":{"author":' .. user_json(actor)
-    .. status.facts .. '}}', ms, seq, n)
-  local fields = status.fields or {}
-  if tags ~= '' and group == '' then fields[#fields + 1], fields[#fields + 2] = 'tags', tags end
+    .. more_facts .. '}}', ms, seq, n)
   redis.call('HSET', KEY.status .. id, 'row', row_text(status), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0',
-    'audience', audience, 'facts', kept_facts(actor, status.answered and status.answered.login or ''), unpack(fields))
+    'audience', audience, 'facts', kept_facts(actor, answered and answered.login or ''), unpack(fields))
   -- A status in a group enters no profile and no tag: the pages of a profile must not depend on who reads it.
   if group ~= '' then return position, json end
   redis.call('ZADD', KEY.profile .. uid, id, id)
@@ -208,35 +235,9 @@ local function fan_out(in_step, status, ms, has_sleepers)
   return ''
 end
 
--- Adds to a new status what write_status needs about the statuses and the users to which it refers. `mentioned` are ids of
--- users.
-local function add_references(status, answered, original, mentioned)
-  local fields = {}
-  local function add(name, value)
-    fields[#fields + 1], fields[#fields + 2] = name, value
-  end
-
-  status.answered, status.original, status.fields = answered, original, fields
-  status.links = links_json(answered, original, status.attachments, status.group)
-  if answered then
-    status.conversation = answered.conversation
-    status.facts = ',"reply_to_login":"' .. answered.login .. '"'
-    add('in_reply_to', answered.id)
-    add('in_reply_to_uid', answered.uid)
-  end
-  if original then
-    status.shown = ',"original":' .. embedded_json(original)
-    status.facts = status.facts .. ',"original_author":' .. user_json(find_user(original.uid))
-    add('origin', original.id)
-    add('original', embedded_json(original)) -- as it was at posting, because a delete is matched by it
-  end
-  if #mentioned > 0 then add('mentioned', table.concat(mentioned, ' ')) end
-  if status.group ~= '' then add('group', status.group) end
-end
-
--- Adds a new status to the sets of what it refers to.
-local function add_to_sets(status, mentioned)
-  local id, answered, original, group = status.id, status.answered, status.original, status.group
+-- Adds a new status to the sets of what it refers to. See write_status for `refs`.
+local function add_to_sets(status, refs)
+  local id, group, answered, original = status.id, status.group, refs.answered, refs.original
   if answered then
     -- Most statuses are never answered, so a conversation has a set from its first answer on. The root enters with it.
     local root = answered.conversation
@@ -249,8 +250,8 @@ local function add_to_sets(status, mentioned)
     redis.call('ZADD', KEY.reposts .. original.id, id, id)
   end
   -- Mentions and tags are not capped, because hidden statuses would crowd out visible ones.
-  for _, who in ipairs(mentioned) do
-    redis.call('ZADD', KEY.mentions .. who, id, id)
+  for _, uid in ipairs(refs.mentioned) do
+    redis.call('ZADD', KEY.mentions .. uid, id, id)
   end
   if group ~= '' then
     redis.call('ZADD', KEY.grouped .. group, id, id)
@@ -259,85 +260,88 @@ local function add_to_sets(status, mentioned)
 end
 
 -- Notifies the author of the original, the author of the answered status, and the mentioned users of a new status, except
--- users who may not see it. An answered author who is mentioned too gets only the notification of the answer. ms, seq and n
--- are the position of the entry that the script has appended last.
-local function notify_of_status(actor, status, mentioned, ms, seq, n)
-  local receivers, answered, original = {}, status.answered, status.original
-  -- As find_status would return it. To read the new status back took 7 % of a post with a mention.
-  status.likes, status.comments, status.reposts, status.head = '0', '0', '0', status_json(status, '')
-  status.origin, status.wordless = original and original.id, status.message == '""'
+-- users who may not see it. An answered author who is mentioned too gets only the notification of the answer. See
+-- write_status for `refs`. ms, seq and n are the position of the entry that the script has appended last.
+local function notify_of_status(actor, status, refs, ms, seq, n)
+  local receivers, answered, original = {}, refs.answered, refs.original
 
-  local function add_if_visible(who, kind)
-    local about = visible_status_json(who, status, VISIBLE, actor)
+  local function add_if_visible(uid, kind)
+    local about = visible_status_json(uid, status, VISIBLE, actor, original)
     if not about then return end
-    receivers[#receivers + 1] = {who = who, kind = kind, subject = status.id, about = ',"status":' .. about}
+    receivers[#receivers + 1] = {uid = uid, kind = kind, subject = status.id, about = ',"status":' .. about}
   end
 
-  if original then add_if_visible(original.uid, status.wordless and 'repost' or 'quote') end
+  if original then add_if_visible(original.uid, is_wordless(status) and 'repost' or 'quote') end
   if answered then add_if_visible(answered.uid, 'reply') end
-  for _, who in ipairs(mentioned) do
-    if not (answered and answered.uid == who) then add_if_visible(who, 'mention') end
+  for _, uid in ipairs(refs.mentioned) do
+    if not (answered and answered.uid == uid) then add_if_visible(uid, 'mention') end
   end
   notify(actor, receivers, ms, seq, n)
 end
 
 -- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
--- write_status and fan_out. `draft` has the arguments of claim.status_refer by name. Returns the status as write_status takes
--- it, with its position and its JSON; and what fan_out returns.
+-- write_status and fan_out. `draft` is that of claim.status_refer. Returns the status as the table
+-- described above, the position of its entry, its JSON, and what fan_out returns.
 local function post_status(append, in_step, draft)
-  local uid, group, lang = draft.author, draft.group, draft.lang
-  local actor, answered, original = require_active_user(uid), nil, nil
+  local uid, group, lang, refs = draft.author, draft.group, draft.lang, {}
+  local actor = require_active_user(uid)
   if draft.in_reply_to ~= '' then -- a reply takes the group and the conversation of what it answers
-    answered = find_visible_status(uid, draft.in_reply_to) or refuse('NOT_FOUND status in_reply_to')
-    if group ~= '' and group ~= answered.group then refuse('ELSEWHERE group') end
-    group = answered.group
+    refs.answered = find_visible_status(uid, draft.in_reply_to) or refuse('NOT_FOUND status in_reply_to')
+    if group ~= '' and group ~= refs.answered.group then refuse('ELSEWHERE group') end
+    group = refs.answered.group
   end
   if group ~= '' then require_right_to_post(uid, group) end
   if draft.origin ~= '' then
-    original = require_reposted(uid, draft.origin, group)
-    if draft.message == '""' then lang = original.lang end
-    with_counter_changed(original, 'reposts', 1)
+    refs.original = with_counter_changed(require_reposted(uid, draft.origin, group), 'reposts', 1)
+    if draft.message == '""' then lang = refs.original.lang end
   end
   local entities, mentioned = resolve_mentions(uid)
+  refs.mentioned = mentioned
   local ms, seq, n, has_sleepers = next_position()
-  local posted = draft.foreign_ms == '' and time_text(ms, draft.second_ms, draft.second)
+  local id, posted = make_id(ms, seq), draft.foreign_ms == '' and time_text(ms, draft.second_ms, draft.second)
     or to_iso8601(tonumber(draft.foreign_ms))
-  local status = {id = make_id(ms, seq), uid = uid, login = actor.login, message = draft.message, posted = posted,
-    place = draft.place, lang = lang, entities = entities, attachments = draft.attachments, conversation = '',
-    foreign_id = draft.foreign_id, group = group, tags = draft.tags, shown = '', facts = ''}
-  add_references(status, answered, original, mentioned)
-  status.position, status.json = write_status(append, actor, status, ms, seq, n)
-  if answered or original or group ~= '' or #mentioned > 0 then
-    add_to_sets(status, mentioned)
+  local status = {id = id, uid = uid, login = actor.login, message = draft.message, posted = posted, geo = draft.geo,
+    lang = lang, entities = entities, context = context_json(refs, draft.attachments, group),
+    conversation = refs.answered and refs.answered.conversation or id, foreign_id = draft.foreign_id, group = group,
+    origin = refs.original and refs.original.id, likes = '0', comments = '0', reposts = '0'}
+  local position, json = write_status(append, actor, status, draft.tags, refs, ms, seq, n)
+  if refs.answered or refs.original or group ~= '' or #mentioned > 0 then
+    add_to_sets(status, refs)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
-    notify_of_status(actor, status, mentioned, ms, seq, n)
+    notify_of_status(actor, status, refs, ms, seq, n)
   end
-  return status, fan_out(in_step, status, ms, has_sleepers)
+  return status, position, json, fan_out(in_step, status, ms, has_sleepers)
 end
 
 -- Posts a status that refers to nothing, as most do. It is a script of its own, because each function that a script has
 -- costs time at each call, and this one needs half as many as claim.status_refer. Nearly all of its cost is that of its
--- commands. The arguments are as of claim.status_refer, with `entities` as JSON ('' for none).
+-- commands. The arguments are the values of the draft of claim.status_refer, with `entities` as JSON ('' for none).
 -- Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what first_readers returns.
-function claim.status_post(author, message, lang, place, attachments, tags, second_ms, second,
+function claim.status_post(author, message, lang, geo, attachments, tags, second_ms, second,
     entities) --> json, fence, followers, lists, asleep
   local actor, ms, seq, n, has_sleepers = require_active_user(author), next_position()
-  local status = {id = make_id(ms, seq), uid = author, login = actor.login, message = message,
-    posted = time_text(ms, second_ms, second), place = place, lang = lang, entities = entities,
-    links = attachments == '' and '' or NO_REFERENCES_JSON .. ',' .. attachments .. ',"group":null', conversation = '',
-    foreign_id = '', group = '', tags = tags, shown = '', facts = ''}
-  local position, json = write_status(claim_entry, actor, status, ms, seq, n)
+  local id, context = make_id(ms, seq), ''
+  if attachments ~= '' then context = NO_REFERENCES_JSON .. ',' .. attachments .. ',"group":null' end
+  local status = {id = id, uid = author, login = actor.login, message = message, posted = time_text(ms, second_ms, second),
+    geo = geo, lang = lang, entities = entities, context = context, conversation = id, foreign_id = '', group = '',
+    likes = '0', comments = '0', reposts = '0'}
+  local position, json = write_status(claim_entry, actor, status, tags, {mentioned = {}}, ms, seq, n)
   return {appended, position, json, fan_out(true, status, ms, has_sleepers)}
 end
 
--- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
--- message as JSON, language; JSON members of the location and of the attachments ('' for the usual); folded hashtags, each
--- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. From
--- REST on there is what resolve_mentions reads. Reply: as of claim.status_post.
-function claim.status_refer(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
-    foreign_ms, second_ms, second, ...) --> json, fence, followers, lists, asleep
-  local status, fence, people, lists, asleep = post_status(claim_entry, true, {author = author, in_reply_to = in_reply_to,
-    origin = origin, group = group, message = message, lang = lang, place = place, attachments = attachments, tags = tags,
-    foreign_id = foreign_id, foreign_ms = foreign_ms, second_ms = second_ms, second = second})
-  return {appended, status.position, status.json, fence, people, lists, asleep}
+-- Posts a status that may refer to others. These are the values of the draft:
+--
+--   author                       id of the author
+--   in_reply_to, origin, group   ids of what it answers and reposts, and of its group, '' for none
+--   message, lang                as in a status
+--   geo, attachments             JSON members of the location and of the attachments, '' for the usual
+--   tags                         folded hashtags, each followed by a blank
+--   foreign_id, foreign_ms       the id and the time (ms) that another site gave the status, '' for none
+--   second_ms, second            what time_text needs
+--
+-- From REST on there is what resolve_mentions reads. Reply: as of claim.status_post.
+function claim.status_refer(draft --[[author, in_reply_to, origin, group, message, lang, geo, attachments, tags, foreign_id,
+    foreign_ms, second_ms, second]], ...) --> json, fence, followers, lists, asleep
+  local _, position, json, fence, people, lists, asleep = post_status(claim_entry, true, draft)
+  return {appended, position, json, fence, people, lists, asleep}
 end

@@ -15,9 +15,9 @@ end
 
 -- The row of the user who writes. Refuses the write if the user does not exist or is suspended, whatever the token says.
 local function require_active_user(uid)
-  local who = find_user(uid) or refuse('NOT_FOUND user')
-  if who.suspended then refuse('SUSPENDED user') end
-  return who
+  local user = find_user(uid) or refuse('NOT_FOUND user')
+  if user.suspended then refuse('SUSPENDED user') end
+  return user
 end
 
 -- The rows of the user who acts and of the other user. A user who is suspended, or blocks the acting user, is unknown.
@@ -32,9 +32,9 @@ local function require_pair(source_id, target_id)
 end
 
 -- The same bytes as UserRow.public_json in store/reads/users.py.
-local function user_json(who)
-  return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card .. ',"followers":' .. who.followers
-    .. ',"following":' .. who.following .. ',"posts":' .. who.posts .. ',"signup":"' .. who.signup .. '"}'
+local function user_json(user)
+  return '{"id":"' .. user.id .. '","login":"' .. user.login .. '",' .. user.card .. ',"followers":' .. user.followers
+    .. ',"following":' .. user.following .. ',"posts":' .. user.posts .. ',"signup":"' .. user.signup .. '"}'
 end
 
 -- The body of an entry about two users.
@@ -83,6 +83,21 @@ local function removal_audience(audience, id, author, other)
   local to = audience:match('^%a+')
   if to ~= 'followers' and to ~= 'users' then return audience end
   return were_open(author, other, id) and PUBLIC or audience
+end
+
+-- When the other one of two users was not protected, as a JSON member of the facts of a removal for the followers of one of
+-- them. These could read what goes only while the other one was open or followed, too. '' if that was so since the id `after`.
+local function open_times_fact(audience, one, other, after)
+  local owner = audience:match('^followers:(.*)$')
+  if not owner or one == other then return '' end
+  local periods = {}
+  for from, to in open_times(owner == one and other or one):gmatch('(%d+)%-?(%d*)') do
+    if to == '' and tonumber(from) < tonumber(after) then return '' end
+    if to == '' or tonumber(to) > tonumber(after) then
+      periods[#periods + 1] = '[' .. from .. ',' .. (to == '' and 'null' or to) .. ']'
+    end
+  end
+  return ',"open_times":[' .. table.concat(periods, ',') .. ']'
 end
 
 -- Forgets the oldest of a user's ended follows and memberships, if they are more than MAX_ENDED.
@@ -179,7 +194,7 @@ end
 
 -- Grants scopes (with blanks between, '' for none) to a user beyond those of the user's tokens. The entry makes all servers
 -- forget what the user's tokens allow. Reply: position.
-function write.scopes_grant(admin, uid, scopes)
+function write.scopes_grant(admin, uid, scopes) -- RIGHTS uid
   if not find_user(uid) then refuse('NOT_FOUND user id') end
   local position = append_entry('revoke', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', next_position())
   redis.call('HSET', KEY.user .. uid, 'scopes', scopes)
@@ -187,46 +202,46 @@ function write.scopes_grant(admin, uid, scopes)
   return keep_reply(position)
 end
 
--- Sets `card` and `protected` of the row `who`. From REST on there are six new values as JSON: name, bio, url, place, lang and
+-- Sets `card` and `protected` of the row `user`. From REST on there are six new values as JSON: name, bio, url, place, lang and
 -- protected, '' for each that stays. `values` has the present six, and as seventh the end of the card: '' or the JSON member
 -- with the id that another site gave the user.
-local function fill_card(who, values)
+local function fill_card(user, values)
   for n = 1, 6 do
     values[n] = ARGV[REST + n - 1] ~= '' and ARGV[REST + n - 1] or values[n]
   end
-  who.card = string.format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s%s', unpack(values))
-  who.protected = values[6] == 'true'
+  user.card = string.format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s%s', unpack(values))
+  user.protected = values[6] == 'true'
 end
 
 -- Stores what fill_card has made.
-local function store_profile(who)
-  redis.call('HSET', KEY.user .. who.id, 'card', who.card, 'protected', who.protected and '1' or '0')
+local function store_profile(user)
+  redis.call('HSET', KEY.user .. user.id, 'card', user.card, 'protected', user.protected and '1' or '0')
 end
 
 -- Appends an entry about a user whom everybody sees. Returns the position.
-local function append_user_entry(kind, who, ms, seq, n)
-  return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(who) .. '}}', ms, seq, n)
+local function append_user_entry(kind, user, ms, seq, n)
+  return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(user) .. '}}', ms, seq, n)
 end
 
--- Changes the profile of `who` (see fill_card). `rest` is the new end of the card; nil keeps it. Values that do
+-- Changes the profile of `user` (see fill_card). `rest` is the new end of the card; nil keeps it. Values that do
 -- not change make no log entry. Returns the position of the last entry, or nil if nothing changed.
-local function change_profile(who, rest)
+local function change_profile(user, rest)
   -- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one.
-  local values = {who.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)(.*)$')}
-  local before, was_protected, position = table.concat(values, ',', 1, 5) .. values[7], who.protected, nil
+  local values = {user.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)(.*)$')}
+  local before, was_protected, position = table.concat(values, ',', 1, 5) .. values[7], user.protected, nil
   values[7] = rest or values[7]
-  fill_card(who, values)
+  fill_card(user, values)
   -- Protection changes first, so that later entries are made under it.
-  if who.protected ~= was_protected then
+  if user.protected ~= was_protected then
     local ms, seq, n = next_position()
-    position = append_user_entry(who.protected and 'protect' or 'unprotect', who, ms, seq, n)
-    redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, who.id)
-    store_open_time(who.id, make_id(ms, seq), who.protected)
+    position = append_user_entry(user.protected and 'protect' or 'unprotect', user, ms, seq, n)
+    redis.call(user.protected and 'SADD' or 'SREM', KEY.protected, user.id)
+    store_open_time(user.id, make_id(ms, seq), user.protected)
   end
   if table.concat(values, ',', 1, 5) .. values[7] ~= before then
-    position = append_user_entry('user_update', who, next_position())
+    position = append_user_entry('user_update', user, next_position())
   end
-  if position then store_profile(who) end
+  if position then store_profile(user) end
   return position
 end
 
@@ -250,7 +265,7 @@ end
 
 -- Suspends a user, or ends a suspension; `kind` is 'suspend' or 'reinstate'. A repetition changes nothing.
 -- Reply: position or `unchanged`.
-function deed.suspension_change(admin, uid, kind)
+function deed.suspension_change(admin, uid, kind) -- RIGHTS uid
   local user = find_user(uid) or refuse('NOT_FOUND user id')
   if kind == 'suspend' and uid == admin then refuse('ONESELF id') end
   if user.suspended == (kind == 'suspend') then return keep_reply('unchanged') end

@@ -6,16 +6,16 @@ local function visibility_of_bits(bits)
 end
 
 -- The facts about a viewer and an author, as bits. Whether the viewer follows the author is read only for a protected author,
--- because a follow gives no access to others. A script that has the author's row (find_user) already passes it as `who`. Call
--- this before the script changes one of the relations.
-local function relation_facts(viewer, author, who)
+-- because a follow gives no access to others. A script that has the author's row (find_user) already passes it as
+-- `author_row`. Call this before the script changes one of the relations.
+local function relation_facts(viewer, author, author_row)
   local bits = viewer == author and AUTHOR or 0
-  if not who then
+  if not author_row then
     local kept = redis.call('HMGET', KEY.user .. author, 'protected', 'suspended')
-    who = {protected = kept[1] == '1', suspended = kept[2] == '1'}
+    author_row = {protected = kept[1] == '1', suspended = kept[2] == '1'}
   end
-  if who.suspended then bits = bits + SUSPENDED end
-  if who.protected then
+  if author_row.suspended then bits = bits + SUSPENDED end
+  if author_row.protected then
     bits = bits + PROTECTED
     if redis.call('ZSCORE', KEY.following .. viewer, author) then bits = bits + FOLLOWER end
   end
@@ -28,10 +28,10 @@ local function relation_facts(viewer, author, who)
   return bits
 end
 
--- The visibility, for a viewer, of a text by an author in a group ('' outside of groups): HIDDEN, ON_REQUEST or VISIBLE. `who`
--- is as in relation_facts. A deleted group is closed to all.
-local function status_visibility(viewer, author, group, who)
-  local bits = relation_facts(viewer, author, who)
+-- The visibility, for a viewer, of a text by an author in a group ('' outside of groups): HIDDEN, ON_REQUEST or VISIBLE.
+-- `author_row` is as in relation_facts. A deleted group is closed to all.
+local function status_visibility(viewer, author, group, author_row)
+  local bits = relation_facts(viewer, author, author_row)
   if group == '' then return visibility_of_bits(bits) end
   local kind = redis.call('HGET', KEY.group .. group, 'kind')
   bits = bits + ((not kind or kind == 'private') and PRIVATE_GROUP or 0)

@@ -143,7 +143,7 @@ class RedisClient:
 
     @property
     def nodes_returned(self) -> int:
-        """How many of the :attr:`unreachable_nodes` have answered again: always 0."""
+        """Number of unreachable nodes that have answered again. Always 0, because only a cluster has such nodes."""
         return 0
 
     @property

@@ -161,7 +161,8 @@ def _check_dead_shards(owner: NodeRow, rows: Sequence[NodeRow]) -> Iterator[Clus
 
 
 def _check_open_slot(node: NodeRow, seen: Sequence[NodeRow]) -> Iterator[ClusterFinding]:
-    if any(_is_core_open(row) for row in seen):
+    # In its own row a node shows the slots that are being moved to or from it.
+    if any(slot.startswith(f"[{CORE_SLOT}-") for row in seen for slot in row.open_slots):
         yield ClusterFinding(
             f"slot {CORE_SLOT}, that of the core, is being moved at {node.name}: writes are refused; `CLUSTER SETSLOT "
             f"{CORE_SLOT} STABLE` on all primaries ends it, and the core moves by `CLUSTER FAILOVER` to a replica only",
@@ -211,8 +212,3 @@ def _live_replicas(owner: NodeRow, rows: Sequence[NodeRow]) -> list[NodeRow]:
 
 def _owners(rows: Sequence[NodeRow]) -> set[tuple[str, tuple[tuple[int, int], ...]]]:
     return {(row.id, row.ranges) for row in rows if row.ranges}
-
-
-def _is_core_open(row: NodeRow) -> bool:
-    """Return whether the node's own row shows the core's slot as open: being moved to or from this node."""
-    return any(opened.startswith(f"[{CORE_SLOT}-") for opened in row.open_slots)

@@ -214,10 +214,11 @@ class DerivedRouter:
     def _find_refused(
         self, commands: Sequence[Command], replies: Sequence[Any], sent: Mapping[Target, Sequence[int]]
     ) -> Mapping[Target, list[int]]:
-        """Return, by their next target and in order, the commands in ``sent`` that must be sent again or elsewhere.
+        """Return the indexes of the commands that must be sent again, by the target to which they go next.
 
-        The commands of one key keep their order. So the later ones of a refused key are sent again behind it, even if
-        the node has run them, because the key may have come to this node between the two.
+        ``sent`` has the indexes of the commands that each target got, and ``replies`` has their replies. The commands
+        of one key keep their order. So if a command is refused, all later commands of its key are sent again behind it.
+        This holds even for a command that the node has run: the key may have moved to the node after the refusal.
         """
         refused: dict[Target, list[int]] = defaultdict(list)
         for target, indexes in sent.items():
@@ -235,7 +236,10 @@ class DerivedRouter:
         return refused
 
     def _note_refusal(self, target: Target, reply: Any) -> Target | None:
-        """Count a refusal by ``target``, and return where its command goes next. None if the reply is final."""
+        """Return where a command goes next whose ``reply`` came from ``target``, and count the refusal.
+
+        Return None if ``reply`` does not redirect the command: it is a result, or an error for the caller.
+        """
         if isinstance(reply, TryAgainError):
             self.follow_ups["tryagain"] += 1
             return target

@@ -1,9 +1,12 @@
-"""Makes the texts of Lua scripts from the library in ``store/lua``: a call gets the functions that it uses.
+"""Makes the scripts of Redis from the library of Lua functions in ``store/lua``: one script for each *call*.
 
-The library has one file a noun. A file has comments, constants (``local NAME = value``), functions, and calls. No code
-runs outside of a function, and functions share only `appended` and `surplus`: what else one needs, it is given. So a
-script is the functions that its call needs, each behind those that it uses, and the call itself. The first word of a
-call says how it treats a repeated request:
+The library has one file a noun. A file has comments, constants (``local NAME = value``), helpers (``local function``),
+and calls (``function kind.name``), which Python makes by their names. No code runs outside of a function, and functions
+share only `appended` and `log_bytes`: what else one needs, it is given. So a *script* is the text of the helpers that
+its call needs, each behind those that it uses itself, then the text of the call, and a last line that runs it. A
+function needs a helper if the name of the helper stands in its code; names in comments and strings do not count.
+
+The kind of a call says how it treats a repeated request:
 
 ``write.``  it looks for the kept reply of the same request first
 ``deed.``   as ``write.``, and then refuses a first argument that is no user in good standing
@@ -20,30 +23,46 @@ index `REST` on, which has its own value in each script. Behind ``-->`` stand th
 write those behind the kept one, of a ``run.`` call all. A call without ``-->`` has no such values, or a ``run.`` call
 one reply as a whole.
 
+A call that may take rights from tokens says so at the end of its declaration: ``-- RIGHTS <argument>`` names the
+argument with the id of the user whose tokens they are, and ``-- RIGHTS *`` says that it may be any user::
+
+    function deed.sessions_end_all(uid) -- RIGHTS uid
+
+No other comment may stand there. A ``run.`` call may not take rights: `ScriptRunner` tells of those of writes only.
+
+A parameter with names in a comment behind it is a table. Python gives a value for each of these names, as if they were
+arguments of the call, and in Lua they are the fields of the table. So a call with many values has no long list of
+positions, and hands the table on as it is::
+
+    function claim.status_refer(draft --[[author, message, lang]], ...) --> json
+
 Redis makes all functions of a script anew for each call, which costs about 0.1 µs each. A constant that a function
 takes from a local variable makes this dearer, so constants stand in the text as values.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from hashlib import sha1
 from importlib import resources
+from itertools import chain, count
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 Value = TypeVar("Value")
 
-_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_STRING = r"'[^'\n]*'"
 _STATEMENT = re.compile(
     r"local (?P<constant>[A-Z][A-Z0-9_]*) = (?P<value>.+)\n"
-    r"|(?:local function (?P<name>\w+)|function (?P<kind>\w+)\.(?P<call>\w+))"
-    r"\((?P<parameters>[^)]*)\)(?: --> (?P<results>.*))?(?P<body>(?s:.*?)^end\n)"
-    r"|\s+",
+    r"|(?:local function (?P<helper>\w+)|function (?P<kind>\w+)\.(?P<call>\w+))"
+    r"\((?P<parameters>[^)]*)\)(?: --> (?P<results>[\w, ]+?))?(?: -- RIGHTS (?P<rights>\w+|\*))?"
+    r"(?P<body>(?: --.*)?\n(?s:.*?)^end\n)"
+    r"|(?:\s|--.*)+",
     re.MULTILINE,
 )
-_STRING = r"'[^'\n]*'"
+_COMMENT = re.compile(rf"({_STRING})|^[ \t]*--.*\n|[ \t]*--.*", re.MULTILINE)
 _WORD = re.compile(rf"{_STRING}|\w+")
+_PARAMETER = re.compile(r"(?P<name>\w+)(?: --\[\[(?P<fields>[\w,\s]+)\]\])?")
 _NAME = re.compile(rf"{_STRING}|\bKEY\.\w+|\b[A-Z][A-Z0-9_]*\b(?!\.)")
 
 _ENDINGS = {
@@ -65,15 +84,18 @@ class Declaration(NamedTuple):
 
     Attributes:
         kind: How the call treats a repeated request.
-        parameters: The names of its arguments, in their order.
+        parameters: The names of its arguments, in their order. The fields of a table stand in its place.
         takes_rest: Whether more arguments may follow.
         results: The names of the values of its reply, in their order.
+        rights: The argument with the user from whose tokens the call may take rights, ``*`` if it may be any user, ''
+            for a call that takes none.
     """
 
     kind: str
     parameters: tuple[str, ...]
     takes_rest: bool
     results: tuple[str, ...]
+    rights: str = ""
 
 
 class Script(NamedTuple):
@@ -89,30 +111,37 @@ class Script(NamedTuple):
 
 
 class _Function(NamedTuple):
-    """A function of the library: its text, and the words in it, which may be names of functions."""
+    """A function of the library: its text without comments, and the words of it, which may be names of helpers."""
 
     text: str
     words: frozenset[str]
 
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Make one of a text with comments. A string is one word with its quotation marks, and so no name."""
+        code = _COMMENT.sub(r"\1", text)
+        return cls(code, frozenset(_WORD.findall(code)))
+
 
 class LuaLibrary:
-    """The functions, calls and constants of the library.
+    """The helpers, calls and constants of the library.
 
     Attributes:
-        calls: What each call declares, by its name.
+        declarations: What each call declares, by its name.
     """
 
     def __init__(self, texts: Iterable[str], constants: Mapping[str, str]) -> None:
         """Read the files of the library. ``constants`` are further values, as Lua texts, by name (``KEY.…`` too).
 
-        Raises ValueError for code outside of a function, and for a name that is there twice.
+        Raises ValueError for code outside of a function, for a name that is there twice, for a call whose RIGHTS name
+        no argument of it, and for another comment behind the declaration of a call: it might be a misspelled RIGHTS.
         """
-        self._functions: dict[str, _Function] = {}
         self._constants = dict(constants)
-        self._scripts: dict[str, _Function] = {}
-        self.calls: dict[str, Declaration] = {}
+        self._helpers: dict[str, _Function] = {}
+        self._calls: dict[str, _Function] = {}
+        self.declarations: dict[str, Declaration] = {}
         for text in texts:
-            self._read(_COMMENT.sub("", text))
+            self._read(text)
 
     def script(self, call: str) -> str:
         """Return the complete text of the script of a call.
@@ -121,23 +150,26 @@ class LuaLibrary:
         other.
         """
         needed = dict[str, None]()
-        self._collect(self._scripts[call], needed)
-        # All functions share the bytes that the script has appended to the log, and the surplus of its size (log.lua).
-        shared = "local appended, surplus = 0\n"
-        text = "".join([shared, *(self._functions[name].text for name in needed), self._scripts[call].text])
-        if self.calls[call].takes_rest != bool(re.search(r"\bREST\b", text)):
+        self._collect(self._calls[call], needed)
+        # All functions share the bytes that the script has appended, and those of all entries (log.lua). The second has
+        # no value until next_position reads it, so that an entry without a position fails.
+        shared = "local appended, log_bytes = 0\n"
+        text = "".join([shared, *(self._helpers[name].text for name in needed), self._calls[call].text])
+        declared = self.declarations[call]
+        if declared.takes_rest != bool(re.search(r"\bREST\b", text)):
             raise ValueError(f"{call} must have both or neither: `...` in its declaration, and REST")
-        return self._put_constants(text, str(_FIRST_ARGUMENT + len(self.calls[call].parameters)))
+        return self._put_constants(text, str(_FIRST_ARGUMENT + len(declared.parameters)))
 
     def _collect(self, function: _Function, needed: dict[str, None]) -> None:
-        """Add the functions that a function needs, each behind those that it needs itself."""
-        for word in sorted(function.words & self._functions.keys() - needed.keys()):
-            other = self._functions[word]
-            if other is not function:
-                self._collect(other, needed)
+        """Add the helpers that a function needs, each behind those that it needs itself."""
+        for word in sorted(function.words & self._helpers.keys() - needed.keys()):
+            helper = self._helpers[word]
+            if helper is not function:
+                self._collect(helper, needed)
                 needed.setdefault(word)
 
     def _read(self, text: str) -> None:
+        """Add the constants, helpers and calls of a file."""
         at = 0
         while at < len(text):
             found = _STATEMENT.match(text, at)
@@ -146,17 +178,30 @@ class LuaLibrary:
             at = found.end()
             if found["constant"]:
                 _add(self._constants, found["constant"], found["value"])
-            elif found["name"]:
-                text_of = f"local function {found['name']}({found['parameters']}){found['body']}"
-                _add(self._functions, found["name"], _to_function(text_of))
+            elif found["helper"]:
+                helper = _Function.of(f"local function {found['helper']}({found['parameters']}){found['body']}")
+                _add(self._helpers, found["helper"], helper)
             elif found["call"]:
-                names = tuple(_WORD.findall(found["parameters"]))
-                results = tuple(_WORD.findall(found["results"] or ""))
-                declared = Declaration(found["kind"], names, found["parameters"].endswith("..."), results)
-                _add(self.calls, found["call"], declared)
-                # Not with `...`: Lua would make a table of the arguments at each call.
-                text_of = f"local function {found['call']}({', '.join(names)}){found['body']}"
-                self._scripts[found["call"]] = _to_function(text_of + _script_end(found["call"], declared))
+                self._add_call(found["call"], found)
+
+    def _add_call(self, name: str, found: re.Match[str]) -> None:
+        """Add the call that `_STATEMENT` has found."""
+        declared = _PARAMETER.finditer(found["parameters"])
+        given = [(each["name"], _WORD.findall(each["fields"] or "")) for each in declared]
+        arguments = tuple(chain.from_iterable(fields or [parameter] for parameter, fields in given))
+        results, rights, body = tuple(_WORD.findall(found["results"] or "")), found["rights"] or "", found["body"]
+        if not body.startswith("\n"):
+            comment = body.partition("\n")[0].strip()
+            raise ValueError(f"behind the declaration of {name} may stand RIGHTS, not {comment!r}")
+        if rights and found["kind"] == "run":
+            raise ValueError(f"{name} takes rights, but a call of the kind run tells nobody of it")
+        if rights not in {"", "*", *arguments}:
+            raise ValueError(f"{name} takes rights of {rights}, which is no argument of it")
+        takes_rest = found["parameters"].endswith("...")
+        _add(self.declarations, name, Declaration(found["kind"], arguments, takes_rest, results, rights))
+        # Not with `...`: Lua would make a table of the arguments at each call.
+        head = f"local function {name}({', '.join(parameter for parameter, _ in given)})"
+        self._calls[name] = _Function.of(head + body + _script_end(name, found["kind"], given))
 
     def _put_constants(self, text: str, rest: str) -> str:
         """Return a Lua text in which the value of each constant stands in the place of its name, also within values.
@@ -174,15 +219,17 @@ class LuaLibrary:
         return text
 
 
-def _script_end(name: str, declared: Declaration) -> str:
-    """Return the lines that run a call with the arguments of the script."""
-    last = _FIRST_ARGUMENT + len(declared.parameters)
-    arguments = ", ".join(f"ARGV[{at}]" for at in range(_FIRST_ARGUMENT, last))
-    return _ENDINGS[declared.kind].format(name=name, arguments=arguments, call=f"{name}({arguments})")
+def _script_end(call: str, kind: str, given: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return the lines that run a call with the arguments of the script.
 
-
-def _to_function(text: str) -> _Function:
-    return _Function(text, frozenset(_WORD.findall(text)))
+    ``given`` has the name of each of its parameters, and the fields of one that is a table.
+    """
+    values = (f"ARGV[{at}]" for at in count(_FIRST_ARGUMENT))
+    arguments = ", ".join(
+        "{" + ", ".join(f"{field} = {next(values)}" for field in fields) + "}" if fields else next(values)
+        for _, fields in given
+    )
+    return _ENDINGS[kind].format(name=call, arguments=arguments, call=f"{call}({arguments})")
 
 
 def _add(table: dict[str, Value], name: str, value: Value) -> None:
@@ -194,7 +241,7 @@ def _add(table: dict[str, Value], name: str, value: Value) -> None:
 def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
     """Return the script of each call of a library, by its name."""
     made = {}
-    for name, declared in library.calls.items():
+    for name, declared in library.declarations.items():
         text, names = library.script(name), declared.parameters
         # For nine arguments, itemgetter takes 0.1 µs, and a loop 0.5. Of one it would return the bare value.
         order = itemgetter(*names) if len(names) > 1 else partial(_pick, names)

@@ -58,6 +58,8 @@ TOO_MANY_MESSAGES = {
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
     "invitations": "this user has 1,000 invitations that wait for an answer",
+    "subscriptions": "at most 100 subscriptions a user, and 256 KiB of parameters; a part counts as 256 bytes",
+    "webhooks": "you have as many webhooks as the server allows; one with parts counts as so many",
     "rules": "at most 1,000 rules a user, and 256 KiB of rules",
 }
 UNANSWERED_MESSAGES = {
@@ -73,6 +75,8 @@ BAD_REQUEST_MESSAGES = {
     "OWNER": "the owner cannot leave a group; delete it instead",
     "BY_THEMSELVES": "users join a public group themselves; only members of private groups are added",
     "STATUSLESS": "this report is not about a status",
+    "FIXED": "the number of parts is fixed; to change it, delete the subscription and make it again",
+    "WORDLESS": "a repost without a message cannot be edited; it shows the original",
 }
 """Messages of the script codes for invalid requests. The faulty parameter follows the code."""
 
@@ -217,6 +221,8 @@ def _parse_script_refusal(error: ResponseError) -> ApiError | None:
             found = Forbidden(UNANSWERED_MESSAGES[noun], code="unanswered", param=param)
         case "WRONG":
             found = Forbidden("the password is wrong", code=f"wrong_{noun}", param=f"current_{noun}")
+        case "TOO_LATE":
+            found = Forbidden("this status is too old to be edited", code="too_late", param=param)
         case "SUSPENDED":
             found = Forbidden("this account is suspended", code="suspended")
     return found

@@ -26,6 +26,8 @@ REPEATED_REPLY = "repeated"
 class SizeLimits(NamedTuple):
     """Sizes for Lua scripts: of the log, a timeline, a pass of a job, followed users and a message.
 
+    A named subscription that was not used for ``subscription_idle_ms`` counts as removed; 0 keeps all.
+
     The script of a post or a delete changes fewer than ``step_timelines`` timelines itself, and leaves a job for more.
     It is 0 if the keys of timelines may be on other servers than the truth.
 
@@ -44,6 +46,7 @@ class SizeLimits(NamedTuple):
     step_timelines: int = 100
     adds_per_trim: int = 32
     message_max_chars: int = 280
+    subscription_idle_ms: int = 30 * 86_400_000
 
     @classmethod
     def of_settings(cls, config: Config) -> Self:
@@ -51,6 +54,7 @@ class SizeLimits(NamedTuple):
         return cls(
             timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
             message_max_chars=config.message_max_chars,
+            subscription_idle_ms=round(config.subscription_idle_days * 86_400_000),
         )  # fmt: skip
 
 
@@ -111,6 +115,7 @@ def lua_constants(
             "HOME_TIMELINE": f"'{keys.key_for('home')}'" if size_limits.step_timelines else "''",
             "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
             "FOLLOWING_MAX": str(size_limits.following_max),
+            "SUBSCRIPTION_IDLE_MS": str(size_limits.subscription_idle_ms),
             "ASK_STRANGERS": str(rules.ask_strangers).lower(),
             "NO_USER": f"'{keys.NO_USER.decode()}'",
             "STORED_FORM": f"'{STORED_FORM}'",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hiredis import pack_command
 from redis.exceptions import NoScriptError, ResponseError
 
 from stream_server.errors import InternalError, Unavailable
@@ -48,15 +49,6 @@ a second time at the new place. Redis refuses a call of which one key exists and
 """
 
 _REQUEST_KEY = keys.key_for("request", "")
-
-RIGHTS_SCRIPTS = frozenset((
-    "account_delete", "ingest_delete_user", "ingest_suspension", "password_change", "report_decide", "scopes_grant",
-    "session_end", "session_refresh", "session_start", "sessions_end_all", "suspension_change", "token_revoke",
-))  # fmt: skip
-"""The scripts that may take rights from the tokens of a user: of the one whose id is their argument ``uid``.
-
-Those without such an argument may take them from any user.
-"""
 
 ScriptArgument = str | bytes | int
 
@@ -105,7 +97,7 @@ class _Replies(NamedTuple):
     replica_count: int | ResponseError
 
 
-class Scripts:
+class ScriptRunner:
     """Calls the Lua scripts in one Redis.
 
     A write whose reply is lost is repeated once, under the same idempotency key. What the caller of a write gets::
@@ -121,8 +113,10 @@ class Scripts:
     reply are not repeated: their callers repeat them.
 
     Attributes:
-        on_rights_change: Called after a write that may have changed the rights of a user, with the user's id. None
-            means any user. It is called before the writer gets its answer, and also if the outcome is unknown.
+        on_rights_change: Called after a write that may have taken rights from the tokens of a user, with the user's id.
+            None means any user. The declaration of the script says whose rights these are (``RIGHTS``, in
+            :mod:`stream_server.store.redis.lua_library`). It is called before the writer gets its answer, and also if
+            the outcome is unknown.
         last_written: Position of the newest log entry that this process wrote. The feed checks that it arrives.
     """
 
@@ -177,8 +171,8 @@ class Scripts:
             raise
         finally:
             for call, _ in writes:
-                if call.script in RIGHTS_SCRIPTS:
-                    self.on_rights_change(str(call.named["uid"]) if "uid" in call.named else None)
+                if rights := self._scripts[call.script].declared.rights:
+                    self.on_rights_change(None if rights == "*" else str(call.named[rights]))
         replies = [
             raw if isinstance(raw, ResponseError) else self._read_reply(call.script, raw)
             for (call, _), raw in zip(writes, raw_replies, strict=True)
@@ -252,8 +246,9 @@ class Scripts:
         first_deadline = start + total_seconds * (FIRST_ATTEMPT_SHARE if has_time_for_two else 1)
         try:
             return await self._run(commands, first_deadline, self._min_write_replicas)
-        except NoReply:
-            pass
+        except NoReply:  # Redis may have run them; then the reply to the repetition does not tell what they appended
+            sent = [pack_command(tuple(each)) for each in commands]  # type: ignore[arg-type]  # any length
+            timeout_budget.charge_lost(sum(map(len, sent)))
         # The retry is safe: if Redis ran the first attempt, it kept the reply under the idempotency key.
         try:
             repeated = await self._run(commands, start + total_seconds, self._min_write_replicas)

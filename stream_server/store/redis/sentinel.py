@@ -120,7 +120,11 @@ class Sentinels:
             self._clients, lambda client: client.sentinel_slaves(self._service), self._timeout_seconds
         )
         states = [state for answer in answers if answer is not None for state in answer]
-        failed = [state for state in states if _is_down(state) or state["master-link-status"] != "ok"]
+        failed = [
+            state for state in states
+            if state["is_sdown"] or state["is_odown"] or state["is_disconnected"]
+            or state["master-link-status"] != "ok"
+        ]  # fmt: skip
         unhealthy = {(state["ip"], state["port"]) for state in failed}
         healthy = sorted({(str(state["ip"]), int(state["port"])) for state in states} - unhealthy)
         if not healthy:
@@ -142,7 +146,3 @@ def _create_sentinel_client(host: str, port: int, group: RedisGroup, timeout_sec
 
 def _is_failing_over(state: SentinelState) -> bool:
     return "failover_in_progress" in state["flags"]
-
-
-def _is_down(state: SentinelState) -> bool:
-    return bool(state["is_sdown"] or state["is_odown"] or state["is_disconnected"])

@@ -41,6 +41,14 @@ def bound_appended(message_max_chars: int, write_count: int) -> int:
     return math.ceil(write_count / SMALL_WRITES) * largest
 
 
+LOST_TIMES = 4
+"""A write whose reply was lost is charged for so many times the bytes that Redis was sent.
+
+That is less than :func:`bound_appended`: no client can choose when Redis is slow, and an honest one that posts
+meanwhile must not be refused for the rest of an hour.
+"""
+
+
 class RedisCall(NamedTuple):
     """One round trip to Redis, with its times in ns since 1970."""
 
@@ -101,3 +109,10 @@ class TimeoutBudget(msgspec.Struct, eq=False):
 
 CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", default=None)
 """The budget of the current request, None outside of a request."""
+
+
+def charge_lost(sent_bytes: int) -> None:
+    """Charge the present request for writes of so many bytes, of which nobody knows what they have appended."""
+    budget = CURRENT.get()
+    if budget is not None:
+        budget.appended_bytes += LOST_TIMES * sent_bytes

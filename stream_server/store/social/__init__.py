@@ -30,4 +30,8 @@ used for another request.
 ``reports``        reports, the decisions and other deeds of administrators, and suspensions
 ``ingest``         users, statuses and follows of another site, under its own ids
 ``saved_rules``    the filter rules that a user saves for their streams
+``webhooks``       which process delivers which webhook, what it reports, and the secrets that sign
+``webhook_state``  how the deliveries of a webhook go, and what follows a failure
+``subscriptions``  the named subscriptions of a user: parameters of a stream, and a cursor
+``parts``          the parts of shared subscriptions, and who reads which
 """

@@ -8,7 +8,7 @@ state instead: a profile, a pair of users, a suspension.
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
@@ -19,9 +19,9 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.refusals import write_error_to_api_error
-from stream_server.store.redis.scripts import ScriptCall, Scripts, WriteReply, position_of
+from stream_server.store.redis.scripts import ScriptCall, ScriptRunner, WriteReply, position_of
 from stream_server.store.social.noun import Noun
-from stream_server.store.social.statuses import StatusDraft, post_call
+from stream_server.store.social.statuses import StatusDraft, edit_call, post_call
 from stream_server.store.social.users import profile_arguments
 from stream_server.store.timelines.syndication import FanOut, Syndication, TimelineChange
 
@@ -60,7 +60,7 @@ class Ingest(Noun):
     """Writes the lines of another site."""
 
     def __init__(
-        self, redis: RedisClient, scripts: Scripts, syndication: Syndication, detect_language: LanguageDetector
+        self, redis: RedisClient, scripts: ScriptRunner, syndication: Syndication, detect_language: LanguageDetector
     ) -> None:
         super().__init__(redis, scripts, syndication)
         self._detect_language = detect_language
@@ -92,6 +92,14 @@ class Ingest(Noun):
         """
         call = post_call(author, draft, self._detect_language, foreign_id, posted_ms)
         return IngestWrite("post", foreign_id, call._replace(script="ingest_post"))
+
+    def edit(self, foreign_id: str, changes: Mapping[str, Any], change_id: str | None) -> IngestWrite:
+        """Return the line that edits a status as :meth:`Statuses.edit` does, whatever its age.
+
+        ``change_id`` is as in :meth:`change_relation`.
+        """
+        call = edit_call("ingest_edit", changes, self._detect_language, foreign_id=foreign_id)
+        return IngestWrite("edit", change_id or f"{foreign_id},", call)
 
     def delete(self, foreign_id: str) -> IngestWrite:
         """Return the line that deletes a status."""

@@ -94,9 +94,10 @@ class _Subjects:
         self._known: dict[bytes, bytes | None] = {}
 
     async def find(self, names: Sequence[bytes]) -> list[bytes | None]:
-        """Return for each notification's name its status and comment as JSON members, with a comma before each.
+        """Return what the notifications with these ``names`` show of their subjects, in the same order.
 
-        None stands for a notification that the receiver may not see, or whose subject is deleted.
+        Each is a text of JSON members, ``status`` and ``comment``, with a comma before each member. None stands for a
+        notification that the receiver may not see, or whose subject is deleted.
         """
         new = [name for name in names if name not in self._known]
         if not new:

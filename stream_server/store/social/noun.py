@@ -15,7 +15,7 @@ from stream_server.store.pagination import Admit, Page, PageRequest, Show, read_
 from stream_server.store.reads.sight import Gate, Sight
 from stream_server.store.reads.users import UserRow, read_own
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts, WriteReply
+from stream_server.store.redis.scripts import ScriptRunner, WriteReply
 from stream_server.store.timelines.syndication import Syndication
 
 encode_json = msgspec.json.encode
@@ -50,7 +50,7 @@ async def read_wire_member(redis: RedisClient, position: Position, member: str) 
 class Noun:
     """Base class for access to one noun (resource) of the social API, such as likes or lists."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
+    def __init__(self, redis: RedisClient, scripts: ScriptRunner, syndication: Syndication) -> None:
         self._redis = redis
         self._scripts = scripts
         self._syndication = syndication

@@ -17,7 +17,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
 
@@ -72,7 +72,9 @@ class RecordedStreams(NamedTuple):
 class OpenStreams(Noun):
     """Records and lists open streams, and sends commands to the process that holds a stream."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication, derived: DerivedRedis) -> None:
+    def __init__(
+        self, redis: RedisClient, scripts: ScriptRunner, syndication: Syndication, derived: DerivedRedis
+    ) -> None:
         super().__init__(redis, scripts, syndication)
         self._derived = derived
 

@@ -113,7 +113,7 @@ def _report_command(report: bytes) -> Command:
 
 
 def _report_json(report: bytes, row: Sequence[bytes]) -> bytes:
-    """Return a report as its reporter sees it."""
+    """Return the report with the id ``report`` as JSON, without what only moderators may see. ``row`` is from Redis."""
     uid, user, status, reason, note, posted, outcome, decided, *_ = row
     return (
         b'{"id":"%b","uid":"%b","user":"%b","status":%b,"reason":"%b","note":%b,"posted":"%b","outcome":%b,"decided":%b}'

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_server.errors import NotFound
-from stream_server.events import entry
+from stream_server.events import internal
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
@@ -25,13 +25,13 @@ MAX_REMOVED_BYTES_PER_USER = 524_288
 """Most bytes of removed rules of one user as JSON that are kept for replays, enforced there too."""
 
 
-class StoredRule(entry.SavedRule, frozen=True):
+class StoredRule(internal.SavedRule, frozen=True):
     """A saved filter rule as Redis keeps it: with its canonical text. ``created`` is the time of saving (ISO 8601)."""
 
     created: str = ""
 
 
-class _RemovedRule(entry.SavedRule, frozen=True):
+class _RemovedRule(internal.SavedRule, frozen=True):
     """A removed rule. ``removed`` is the cursor of the removal.
 
     Redis keeps a limited number of removed rules. One object with an empty id stands for the forgotten ones: all rules
@@ -69,7 +69,7 @@ class StoredRules(Noun):
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
         return sorted(saved, key=lambda rule: int(rule.id)), newest_position(newest)
 
-    async def get_all_at(self, uid: str, position: Position) -> tuple[list[entry.SavedRule], Position]:
+    async def get_all_at(self, uid: str, position: Position) -> tuple[list[internal.SavedRule], Position]:
         """Return the rules that a user had at a position of the log, oldest first, and this position.
 
         Redis forgets the oldest removed rules. If it has forgotten a rule of this position, return the rules at the
@@ -81,7 +81,7 @@ class StoredRules(Noun):
         rows, later = await self._redis.execute_at_once(living, removed_later)
         gone = [msgspec.json.decode(row, type=_RemovedRule) for row in later]
         known = max([position, *(parse_cursor(rule.removed.encode()) for rule in gone if not rule.id)])
-        rules = [msgspec.json.decode(row, type=entry.SavedRule) for row in rows] + [rule for rule in gone if rule.id]
+        rules = [msgspec.json.decode(row, type=internal.SavedRule) for row in rows] + [rule for rule in gone if rule.id]
         then = [rule for rule in rules if int(rule.id) <= known.status_number]
         return sorted(then, key=lambda rule: int(rule.id)), known
 

@@ -18,7 +18,7 @@ from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.protocol import KeyRead
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
 
@@ -103,12 +103,14 @@ class Sessions(Noun):
     when it was not used for its lifetime. Its access tokens and its streams end with it.
     """
 
-    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
+    def __init__(self, redis: RedisClient, scripts: ScriptRunner, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
         self._validities = BatchedReads(self.get_token_validities)
 
     async def get_token_validity(self, token: TokenId, *, shared: bool = False) -> TokenValidity:
         """Return whether an access token is revoked, and whether its user exists and is suspended.
+
+        A reader token, whose ``uid`` is empty, needs no user.
 
         With ``shared``, the questions of many callers share a round trip, which no timeout of one caller cuts short.
         """
@@ -138,7 +140,8 @@ class Sessions(Noun):
                 is_revoked = is_too_old or is_known != bool(token.session)
                 granted = frozenset(scopes.decode().split()) if scopes else _NOTHING_GRANTED
                 lasts_seconds = ttl_ms / 1000 if ttl_ms >= 0 else math.inf
-                found.append(TokenValidity(user_id is not None, is_revoked, suspended == b"1", granted, lasts_seconds))
+                has_user = not token.uid or user_id is not None
+                found.append(TokenValidity(has_user, is_revoked, suspended == b"1", granted, lasts_seconds))
         return found
 
     async def is_gone(self, uid: str) -> bool:

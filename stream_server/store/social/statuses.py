@@ -1,4 +1,4 @@
-"""Statuses: drafts, posting, reading and deleting; and the comments under them.
+"""Statuses: drafts, posting, reading, editing and deleting; and the comments under them.
 
 Users see a comment if they may see the status and its commenter.
 """
@@ -6,10 +6,11 @@ Users see a comment if they may see the status and its commenter.
 import time
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import msgspec
 
-from filters.entities import extract_entities
+from filters.entities import Entities, extract_entities
 from filters.tokens import fold
 from stream_server.errors import NotFound
 from stream_server.events.language import LanguageDetector
@@ -22,7 +23,7 @@ from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import not_found
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import ScriptArgument, ScriptCall, Scripts, position_of
+from stream_server.store.redis.scripts import ScriptArgument, ScriptCall, ScriptRunner, position_of
 from stream_server.store.social.noun import Noun, encode_json, mention_arguments, read_wire_member
 from stream_server.store.timelines.syndication import FanOut, Syndication
 from stream_server.wire.objects import Location, Media, Place
@@ -39,7 +40,7 @@ class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
         in_reply_to: Id of the status that the new status answers.
         origin: Id of the status that the new status reposts or quotes.
         lang: BCP 47 tag of the message's language. If it is None, the store detects the language.
-        meta: JSON object that the author adds. The server stores it without using it.
+        meta: JSON object that the author adds. The server stores it as it is, and rules find its fields.
         group: Id of the group (of users) in which the status is posted.
     """
 
@@ -58,7 +59,7 @@ class Statuses(Noun):
     """Posts, reads and deletes statuses."""
 
     def __init__(
-        self, redis: RedisClient, scripts: Scripts, syndication: Syndication, detect_language: LanguageDetector
+        self, redis: RedisClient, scripts: ScriptRunner, syndication: Syndication, detect_language: LanguageDetector
     ) -> None:
         super().__init__(redis, scripts, syndication)
         self._detect_language = detect_language
@@ -96,6 +97,19 @@ class Statuses(Noun):
         found = [json for json in shown if json is not None]
         return statuses.expand(b"\0".join(found)).split(b"\0") if found else []  # JSON does not contain b"\0"
 
+    async def edit(
+        self, uid: str, status_id: str, changes: Mapping[str, Any], idempotency_key: IdempotencyKey, max_age_ms: int
+    ) -> bytes:
+        """Change values of a status: ``changes`` has members of `StatusDraft` by name. Returns the status as JSON.
+
+        The store finds the mentions and tags of a new message, and its language unless ``lang`` is given. Raises
+        NotFound for a status that is unknown or hidden, Forbidden ``not_yours`` for other users and ``too_late`` for a
+        status that was posted more than ``max_age_ms`` ago, and BadRequest for a repost without a message.
+        """
+        call = edit_call("status_edit", changes, self._detect_language, uid=uid, id=status_id, max_age_ms=max_age_ms)
+        reply = await self._scripts.write_call(call, idempotency_key)
+        return await self._written(reply, "status", partial(self.get, uid, status_id))
+
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""
         reply = await self._scripts.write("status_delete", idempotency_key, uid=uid, id=status_id)
@@ -113,19 +127,18 @@ def post_call(
     call ``ingest_post`` has the same arguments. The language of an author who gave none is detected.
     """
     entities, second = extract_entities(draft.message), int(time.time())
-    tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
-    location = attachments = b""
+    geo = attachments = b""
     if draft.location or draft.place:
-        location = b'"location":%b,"place":%b' % (encode_json(draft.location), encode_json(draft.place))
+        geo = b'"location":%b,"place":%b' % (encode_json(draft.location), encode_json(draft.place))
     if draft.media or draft.meta is not None:
         attachments = b'"media":%b,"meta":%b' % (encode_json(draft.media), encode_json(draft.meta))
     named: dict[str, ScriptArgument] = {
         "author": author,
         "message": encode_json(draft.message),
         "lang": draft.lang or detect_language(draft.message, entities),
-        "place": location,
+        "geo": geo,
         "attachments": attachments,
-        "tags": "".join([f"{tag} " for tag in tags]),
+        "tags": _tag_words(entities),
         "second_ms": second * 1000,
         "second": _second_text(second),
     }
@@ -138,6 +151,31 @@ def post_call(
     named["foreign_id"] = foreign_id
     named["foreign_ms"] = "" if foreign_ms is None else foreign_ms
     return ScriptCall("status_refer", named, mention_arguments(entities) if any(entities) else (0, b""))
+
+
+def edit_call(
+    script: str, changes: Mapping[str, Any], detect_language: LanguageDetector, **named: ScriptArgument
+) -> ScriptCall:
+    """Return the call of a script that edits a status (``lua/edit.lua``).
+
+    ``changes`` has members of `StatusDraft` by name, and ``named`` the arguments that say which status it is.
+    """
+    rest: Sequence[ScriptArgument] = (0, b"")
+    found: dict[str, ScriptArgument] = {"message": "", "detected": "", "tags": "", "lang": changes.get("lang") or ""}
+    if "message" in changes:
+        entities = extract_entities(changes["message"])
+        detected = detect_language(changes["message"], entities)
+        found |= {"message": encode_json(changes["message"]), "detected": detected, "tags": _tag_words(entities)}
+        rest = mention_arguments(entities)
+    for member in ("location", "place", "media", "meta"):
+        found[member] = encode_json(changes[member]) if member in changes else ""
+    return ScriptCall(script, {**named, **found}, rest)
+
+
+def _tag_words(entities: Entities) -> str:
+    """Return the tags in whose timelines a status stands, each followed by a blank."""
+    tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
+    return "".join([f"{tag} " for tag in tags])
 
 
 @lru_cache(maxsize=2)

@@ -19,7 +19,7 @@ from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
 from stream_server.store.redis.protocol import KeyRead, newest_position
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
 
@@ -75,7 +75,7 @@ class RestrictedAccountsSnapshot(NamedTuple):
 class UserGraphs(Noun):
     """Reads a user's follows, blocks, mutes and groups, and the restricted accounts, for the users' streams."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
+    def __init__(self, redis: RedisClient, scripts: ScriptRunner, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
         self._graphs = BatchedReads(self._read_graphs)
         # A process reads two large graphs at the same time.
@@ -137,7 +137,7 @@ class UserGraphs(Noun):
         return newest_position((await self._redis.execute(READ_NEWEST_ENTRY))[0])
 
     async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
-        """Read a graph in pages. The log's head was ``applied_from`` before that."""
+        """Read a graph in pages, because it is large. ``applied_from`` was the head of the log before that."""
         async with self._large_queue.slot():
             relations = [await self._scan_set("ZSCAN", keys.key_for(name, uid)) for name in RELATIONS]
             return _make_graph([*map(_times_by_id, relations)], applied_from, await self._read_head())

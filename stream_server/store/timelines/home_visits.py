@@ -19,7 +19,7 @@ from stream_server.store.jobs.queue import ClaimedJob, PassOutcome
 from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
-from stream_server.store.redis.scripts import ScriptCall, Scripts
+from stream_server.store.redis.scripts import ScriptCall, ScriptRunner
 
 RECORD_SECONDS = 86_400.0
 """Age in seconds of a recorded visit from which the next visit is recorded."""
@@ -47,7 +47,7 @@ class HomeVisits:
     ``monotonic`` returns seconds that never go back.
     """
 
-    def __init__(self, redis: RedisClient, scripts: Scripts, runner: JobRunner) -> None:
+    def __init__(self, redis: RedisClient, scripts: ScriptRunner, runner: JobRunner) -> None:
         self.monotonic = time.monotonic
         self._redis = redis
         self._scripts = scripts
@@ -101,7 +101,7 @@ USERS_PER_CALL = 100
 class IdleHomes:
     """Finds and deletes the home timelines whose users have not come for a while (``lua/timeline.lua``)."""
 
-    def __init__(self, derived: DerivedRedis, scripts: Scripts) -> None:
+    def __init__(self, derived: DerivedRedis, scripts: ScriptRunner) -> None:
         self._derived = derived
         self._scripts = scripts
         self.lease = Lease(scripts, "idle")

@@ -16,6 +16,9 @@ Where that is all, ``rows`` makes the handler, and the URL table has the method 
 ``ingest``        the writes of another site, as lines of JSON; ``ingest_lines`` has the lines and their answers
 ``streams``       the caller's open streams, and single-use tickets that open a stream from a URL
 ``rules``         saved rules of the rule language; explaining and previewing a rule
+``counts``        counts of past statuses by rule, in buckets of time
+``subscriptions`` named subscriptions, which keep the cursor of a client
+``webhooks``     where the server sends the events of a subscription, their secrets and tests
 ``rule_trial``    the status on which a rule is tried
 ``server``        the pages for a browser, description, health, metrics and the OpenAPI document
 ``rows``          makes the rows whose handlers only call the store

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.errors import ApiError, BadRequest, Conflict
 from stream_server.store.social.ingest import Ingest, Ingested, IngestWrite
 from stream_server.web.api.people import UserChanges
-from stream_server.web.api.statuses import NewStatus, check_message_text
+from stream_server.web.api.statuses import NewStatus, StatusChanges, check_message_text
 from stream_server.web.http import validation
 from stream_server.web.http.body import normalise_json
 from stream_server.web.http.fields import DisplayName, ForeignId, Id, Login
@@ -82,6 +82,19 @@ class PostLine(msgspec.Struct, tag_field="op", tag="post", forbid_unknown_fields
     status: IngestedStatus
 
 
+class EditedStatus(StatusChanges, kw_only=True):
+    """Changes of a status of another site. Omitted members stay as they are; null clears one."""
+
+    foreign_id: ForeignId
+
+
+class EditLine(msgspec.Struct, tag_field="op", tag="edit", forbid_unknown_fields=True):
+    """Edits a status, whatever its age."""
+
+    status: EditedStatus
+    id: ChangeId | None = None
+
+
 class DeleteLine(msgspec.Struct, tag_field="op", tag="delete", forbid_unknown_fields=True):
     """Deletes a status."""
 
@@ -135,8 +148,8 @@ class DeleteUserLine(msgspec.Struct, tag_field="op", tag="delete_user", forbid_u
 
 
 AnyLine = (
-    UserLine | PostLine | DeleteLine | FollowLine | UnfollowLine | BlockLine | UnblockLine | MuteLine | UnmuteLine
-    | SuspendLine | ReinstateLine | DeleteUserLine
+    UserLine | PostLine | EditLine | DeleteLine | FollowLine | UnfollowLine | BlockLine | UnblockLine | MuteLine
+    | UnmuteLine | SuspendLine | ReinstateLine | DeleteUserLine
 )  # fmt: skip
 LINES = cast("tuple[type[msgspec.Struct], ...]", get_args(AnyLine))
 _decoder: msgspec.json.Decoder[AnyLine] = msgspec.json.Decoder(AnyLine)
@@ -222,6 +235,11 @@ def parse_line(text: bytes, ingest: Ingest, message_max_chars: int, sub: str) ->
                 message = "a status needs a message, or an origin to repost"
                 raise BadRequest(message, code="missing_parameter", param="status.message")
             write = ingest.post(status.foreign_id, status.author, status, _parse_posted(status.posted))
+        case EditLine(changed, change_id):
+            if isinstance(changed.message, str):
+                check_message_text(changed.message, message_max_chars, "status.message")
+            changes = changed.present_members()
+            write = ingest.edit(changes.pop("foreign_id"), changes, change_id)
         case DeleteLine(status_id):
             write = ingest.delete(status_id)
         case FollowLine(source, target, change_id):
@@ -288,5 +306,7 @@ def name_parameter(op: str, result: Ingested | ApiError) -> Ingested | ApiError:
         param = "target" if result.param == "id" else result.param
         if result.error_code == "suspended":  # scripts do not name the user who acts
             param = "author" if op == "post" else "source"
-        result.param = f"status.{param}" if op == "post" and param else param
+        if op == "edit":  # only the status can be wrong for a script
+            param = "foreign_id"
+        result.param = f"status.{param}" if op in {"post", "edit"} and param else param
     return result

@@ -81,7 +81,7 @@ async def _build_trial_event(store: Store, viewer: str, trial: TrialStatus) -> E
     """Return a made-up status's event. Raises NotFound if the viewer cannot see a status that it answers or reposts."""
     ids = {status_id for status_id in (trial.in_reply_to, trial.origin) if status_id is not None}
     statuses = {_summarize(status).id: status for status in await store.statuses.get_many(viewer, [*ids])}
-    shown = ("message", "location", "place", "lang", "media", "in_reply_to", "origin")  # filters can see these
+    shown = ("message", "location", "place", "lang", "media", "meta", "in_reply_to", "origin")  # filters can see these
     members = {name: value for name in shown if (value := getattr(trial, name)) is not None}
     if trial.author is not None:
         members |= {"uid": trial.author.id, "login": trial.author.login}

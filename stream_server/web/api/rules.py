@@ -1,6 +1,6 @@
 """Rules that users save for their streams; explaining a rule and previewing its matches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple
 
@@ -14,7 +14,7 @@ from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict
 from stream_server.events.position import format_iso_time
 from stream_server.hub.delivery import Delivery
-from stream_server.hub.poll import PreviewResult, RulePreview
+from stream_server.hub.look_back import PreviewResult, RulePreview
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, StoredRule
 from stream_server.web.api.rows import write
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
@@ -22,12 +22,12 @@ from stream_server.web.api.statuses import check_message_text
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, STORE
 from stream_server.web.http.fields import Body, Id
-from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limits import TRIALS
 from stream_server.web.route import Request, Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
+from stream_server.web.streaming.looking_back import looking_back
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 from stream_server.wire.objects import RuleAnswer, RuleExplanation, RulePreviewResult
@@ -121,18 +121,13 @@ async def add(request: Request) -> web.Response:
     """``POST /v1/rules``: save rules, all or none; the caller's open streams use them at once."""
     new_rules, key = await read_keyed_body(NewRules, request)
     dry_run, store = new_rules.dry_run, request.app[STORE]
-    params = [f"rules[{index}].rule" for index in range(len(new_rules.rules))]
-    rules = [await _parse_rule(request, new.rule, param) for new, param in zip(new_rules.rules, params, strict=True)]
-    known = await store.users.resolve_logins(login for rule in rules for login in rule.logins())
-    for rule, param in zip(rules, params, strict=True):
-        with _rule_errors(param):
-            rule.check_logins(known)
+    rules = await parse_rules(request, new_rules.rules)
     texts = [(rule.text, new.tag) for rule, new in zip(rules, new_rules.rules, strict=True)]
     outcomes = await store.rules.add(request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run)
-    for outcome, param in zip(outcomes, params, strict=True):
+    for index, outcome in enumerate(outcomes):
         if outcome.is_duplicate:
             what = "is repeated in this body" if outcome.saved is None else f"already exists as {outcome.saved.id}"
-            raise Conflict(f"a rule with this text and tag {what}", param=param)
+            raise Conflict(f"a rule with this text and tag {what}", param=_param_of(index))
     saved = [_members_of(outcome.saved) for outcome in outcomes if outcome.saved is not None]
     answers = [{"rule": text, "tag": tag} for text, tag in texts] if dry_run else saved
     return encode_response({"rules": answers, "dry_run": dry_run}, status=200 if dry_run else 201)
@@ -163,18 +158,32 @@ async def explain(request: Request) -> web.Response:
 async def preview(request: Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked = await validation.read_body_as(PreviewBody, request)
-    app, limits, hub = request.app, request.app[LIMITS], request.app[HUB]
+    app, hub = request.app, request.app[HUB]
     request[OPENING].give_back()
-    with limits.running(request, limits.previews):
+    async with looking_back(request) as payer:
         rule = await _parse_rule(request, asked.rule)
         parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{asked.minutes}m"}
         filters = app[SUBSCRIPTION_PARSER].read(parameters)
-        plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True))
+        plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True), resumes=False)
         asked_ms = hub.now_ms() - asked.minutes * 60_000
-        result = await RulePreview(hub, plan.subscribe_request).run()
+        result = await RulePreview(hub, plan.subscribe_request, payer).run()
     complete = result.is_complete and not plan.known_gaps
     span = TimeSpan(max(asked_ms, result.start.ms), result.started_ms)
     return encode_response(preview_answer(result, span, complete=complete))
+
+
+async def parse_rules(request: Request, asked: Sequence[NewRule]) -> list[Rule]:
+    """Parse the rules of a body. Raises BadRequest, with the place in the body, for one that is invalid."""
+    rules = [await _parse_rule(request, new.rule, _param_of(index)) for index, new in enumerate(asked)]
+    known = await request.app[STORE].users.resolve_logins(login for rule in rules for login in rule.logins())
+    for index, rule in enumerate(rules):
+        with _rule_errors(_param_of(index)):
+            rule.check_logins(known)
+    return rules
+
+
+def _param_of(index: int) -> str:
+    return f"rules[{index}].rule"
 
 
 async def _parse_rule(request: Request, text: str, param: str = "rule") -> Rule:

@@ -17,10 +17,12 @@ from stream_server.web.http.app_keys import CONFIG, HUB, OPERATIONS, READINESS_C
 from stream_server.web.http.authentication import may_read_operations, require_operations
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.qualities import parse_qualities
+from stream_server.web.http.query import parsed_query
 from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limits import FILES
 from stream_server.web.openapi.document import encoded_document
+from stream_server.web.openapi.messages import Version
 from stream_server.web.route import NO_TOKEN, Request, Route
 from stream_server.web.streaming.compression import negotiate_content_coding
 from stream_server.wire.errors import ErrorDetail
@@ -53,14 +55,21 @@ class ReadinessAnswer(msgspec.Struct):
     error: ErrorDetail | UnsetType = UNSET
 
 
+class OpenApiQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of the OpenAPI document."""
+
+    version: Annotated[Version, Meta(description="of OpenAPI: 3.1 for tools that do not know 3.2")] = "3.2"
+
+
 class OpenApiDocument(msgspec.Struct):
-    """A document of OpenAPI 3.1."""
+    """A document of OpenAPI."""
 
     openapi: str
     info: dict[str, Any]
     servers: list[dict[str, Any]]
     tags: list[dict[str, Any]]
     paths: dict[str, Any]
+    webhooks: dict[str, Any]
     components: dict[str, Any]
     dialects: list[dict[str, Any]] = msgspec.field(name="x-dialects")
 
@@ -129,7 +138,8 @@ async def describe(request: Request) -> web.Response:
 
 async def openapi_document(request: Request) -> web.Response:
     """``GET /openapi.json``: read the OpenAPI document of all routes; those of Twitter's protocols are only listed."""
-    return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))
+    version = parsed_query(request, OpenApiQuery).version
+    return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values())), version))
 
 
 CONSOLE_PAGE, DOCS_PAGE = "/console/index.html", "/console/docs.html"
@@ -201,6 +211,6 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/healthz", liveness, NO_TOKEN, response=LivenessAnswer, limits=()),
     Route("GET", "/readyz", readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,), limits=()),
     Route("GET", "/metrics", metrics, NO_TOKEN, media_type="text/plain", extra_error_statuses=(401, 403), limits=()),
-    Route("GET", "/openapi.json", openapi_document, NO_TOKEN, response=OpenApiDocument),
+    Route("GET", "/openapi.json", openapi_document, NO_TOKEN, OpenApiQuery, response=OpenApiDocument),
 )
 # fmt: on

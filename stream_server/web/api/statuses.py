@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from aiohttp import web
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from stream_server.errors import BadRequest
+from stream_server.errors import BadRequest, Forbidden
 from stream_server.events.position import format_iso_time
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.trends.counter import MAX_TRENDS, primary_language
@@ -22,12 +22,14 @@ from stream_server.web.http.fields import (
     Latitude,
     Longitude,
     NonNegativeInt,
+    PatchBody,
     Timestamp,
 )
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer
 from stream_server.web.http.responses import (
     created_response,
     encode_response,
+    json_response,
     list_response,
 )
 from stream_server.web.http.validation import read_keyed_body
@@ -99,6 +101,42 @@ async def post(request: Request) -> web.Response:
         raise BadRequest("a status needs a message, or an origin to repost", code="missing_parameter", param="message")
     status = await request.app[STORE].statuses.create(request[CLAIMS].sub, new_status, key)
     return created_response(status, "/v1/statuses/")
+
+
+class StatusChanges(PatchBody):
+    """The body of ``PATCH /v1/statuses/{id}``. Omitted members stay as they are; null clears one.
+
+    A new ``message`` gets its language detected, unless ``lang`` comes with it.
+    """
+
+    message: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    location: GeoPoint | UnsetType | None = UNSET
+    place: NamedPlace | UnsetType | None = UNSET
+    lang: Language | UnsetType = UNSET
+    media: Annotated[list[MediaLink], Meta(max_length=4)] | UnsetType = UNSET
+    meta: dict[str, Any] | UnsetType | None = UNSET
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a text or ``meta`` that no status may have."""
+        if isinstance(self.message, str):
+            fields.check_text("message", self.message, allowed_controls="\n\t")
+        if isinstance(self.meta, dict):
+            fields.check_meta(self.meta)
+
+
+async def edit(request: Request) -> web.Response:
+    """``PATCH /v1/statuses/{id}``: edit a status of the caller. All who could see it get an `edit` event."""
+    status_id = query.read_path_id(request)
+    changes, key = await read_keyed_body(StatusChanges, request)
+    seconds = request.app[CONFIG].edit_seconds
+    if not seconds:
+        raise Forbidden("nobody edits statuses on this server", code="too_late")
+    if isinstance(changes.message, str):
+        check_message_text(changes.message, request.app[CONFIG].message_max_chars)
+    edited = request.app[STORE].statuses.edit(
+        request[CLAIMS].sub, status_id, changes.present_members(), key, round(seconds * 1000)
+    )
+    return json_response(await edited)
 
 
 async def get_statuses(request: Request) -> web.Response:
@@ -221,6 +259,8 @@ ROWS: tuple[Route, ...] = (
           limits=TEXT_LIMITS),
     Route("GET", "/v1/statuses", get_statuses, "read", IdsQuery, response=StatusesById, name="statuses.get_many"),
     get("/v1/statuses/{id}", "statuses.get", "Read one status.", Status),
+    Route("PATCH", "/v1/statuses/{id}", edit, "write", body=StatusChanges, response=Status, limits=TEXT_LIMITS,
+          keeps_appended=True),
     write("DELETE", "/v1/statuses/{id}", "statuses.delete", "Delete one of the caller's own statuses."),
     page("/v1/statuses/{id}/likes", "likes.list_likers",
          "List the users who like a status with the time of the like, newest first.", UserPage),

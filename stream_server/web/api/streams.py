@@ -17,7 +17,7 @@ from stream_server.events.position import format_iso_time
 from stream_server.hub.client import StreamToken
 from stream_server.web.http.app_keys import CLAIMS, STORE, STREAMS
 from stream_server.web.http.authentication import token_digest
-from stream_server.web.http.fields import Cursor, NonNegativeInt, Timestamp
+from stream_server.web.http.fields import LogCursor, NonNegativeInt, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import TICKETS
 from stream_server.web.route import Request, Route
@@ -31,8 +31,8 @@ class OpenStream(msgspec.Struct):
     parameters: Annotated[str, Meta(description="the filters, as a query of at most 500 characters")]
     opened: Timestamp
     expires: Annotated[Timestamp, Meta(description="when its token expires")]
-    since: Annotated[Cursor, Meta(description="the cursor after which it began")]
-    cursor: Annotated[Cursor, Meta(description="the cursor that it has reached")]
+    since: Annotated[LogCursor, Meta(description="the cursor after which it began")]
+    cursor: Annotated[LogCursor, Meta(description="the cursor that it has reached")]
     live: Annotated[bool, Meta(description="false while it catches up")]
     delivered: Annotated[NonNegativeInt, Meta(description="events written to it")]
     behind: Annotated[NonNegativeInt, Meta(description="entries of the log between its cursor and the newest")]
@@ -102,6 +102,7 @@ async def issue_ticket(request: Request) -> web.Response:
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/streams/ticket", issue_ticket, "stream", response=Ticket, status=201, is_write=False,
+          is_for_readers=True,
           limits=(TICKETS,), name="tickets.issue_ticket"),
     Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams.list_open"),
     Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, is_write=False),

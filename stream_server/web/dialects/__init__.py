@@ -10,5 +10,6 @@ are impersonal: every user gets the same public posts, so equal requests share o
 ``v2``               handlers of the v2 streams
 ``v2_parameters``    reads the query of a v2 request, and renders errors in v2 format
 ``v2_framing``       renders a status as a Tweet of v2, and encodes messages in v2 format
+``v2_recent``        handlers that count and search the past
 ``v2_rules``         handlers for saved rules, and their answers
 """

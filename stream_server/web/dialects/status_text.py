@@ -19,9 +19,9 @@ Json = dict[str, Any]
 
 
 def encode_or_log(entry: Entry, version: str, render: Callable[[Json, Entry], Json]) -> bytes:
-    """Return what ``render`` makes of the status of a log entry, as JSON. For a faulty entry, log this, return b""."""
+    """Return what ``render`` makes of the members of a log entry, as JSON. For a faulty one, log this, return b""."""
     try:
-        return encode_json(render(msgspec.json.decode(entry.wire)["status"], entry))
+        return encode_json(render(msgspec.json.decode(entry.wire), entry))
     except (LookupError, TypeError, ValueError) as error:
         logger.warning("cannot render log entry %s in %s: %r", entry.position.cursor, version, error)
         return b""

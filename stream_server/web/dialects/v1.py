@@ -23,7 +23,7 @@ from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
-from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.http.usual_request import hold_slot
 from stream_server.web.limits.rate_limits import ANONYMOUS, DIALECT_CONNECTS
 from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, read_stream_parameters
@@ -76,9 +76,9 @@ def read_predicates(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def common_filters(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the filters of every v1.1 stream: the kinds ``post`` and ``delete``, and ``language`` if requested."""
+    """Return the filters of every v1.1 stream: its kinds, and ``language`` if requested."""
     language = {"language": parameters["language"]} if "language" in parameters else {}
-    return {"kinds": "post,delete", **language}
+    return {"kinds": "post,edit,delete", **language}
 
 
 def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
@@ -206,7 +206,7 @@ async def _plan_and_open(
     options = V1FramingOptions(stream, delimited, stall_warnings, request.version >= (1, 1))
     framing = compress_if_accepted(request, select_v1_framing(options))
     if count:  # the stream begins so many posts before the head
-        await begin_to_ask(request)
+        await hold_slot(request)
         head = request.app[HUB].head
         filters["since"] = (await request.app[STORE].log.position_before_posts(abs(count), head)).cursor
     plan = await plan_stream(request, request.app[SUBSCRIPTION_PARSER].read(filters, impersonal=True), framing)

@@ -228,6 +228,8 @@ LINE_END = b"\r\n"
 
 DISCONNECT_CODES = {
     "shutdown": 1,
+    "taken_over": 2,  # duplicate stream; streams of v1.1 read no subscription
+    "rebalanced": 2,
     "too_slow": 4,  # stall
     "closed_by_user": 5,  # normal
     **dict.fromkeys(("token_expired", "token_revoked", "suspended", "account_deleted"), 6),  # token revoked
@@ -255,29 +257,36 @@ def select_v1_framing(options: V1FramingOptions) -> Framing:
 
 
 def encode_plain(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - v1.1 does not send what matched
-    """Encode a log entry as one line of v1.1 JSON, or as b"" if Twitter's v1.1 has no message for it."""
-    body = _encode_body(entry)
-    return body + LINE_END if body else b""
+    """Encode a log entry as lines of v1.1 JSON, or as b"" if Twitter's v1.1 has no message for it."""
+    return b"".join(body + LINE_END for body in _encode_bodies(entry))
 
 
 def encode_delimited(entry: Entry, matched: bytes | None) -> bytes:  # noqa: ARG001 - see encode_plain
-    """Encode a log entry like :func:`encode_plain`, after a line with the length of the encoded entry in bytes."""
-    return _with_length(_encode_body(entry))
+    """Encode a log entry like :func:`encode_plain`, each line after one with the length of the message in bytes."""
+    return b"".join(map(_with_length, _encode_bodies(entry)))
 
 
 def _with_length(body: bytes) -> bytes:
-    return b"%d\r\n%b\r\n" % (len(body) + len(LINE_END), body) if body else b""
+    return b"%d\r\n%b\r\n" % (len(body) + len(LINE_END), body)
 
 
-def _encode_body(entry: Entry) -> bytes:
-    """Return a log entry as v1.1 JSON: empty for kinds other than post and delete, and if the entry lacks a member."""
-    if entry.kind not in {"post", "delete"}:
-        return b""
-    return encode_or_log(entry, "v1.1", _render_entry)
+def _encode_bodies(entry: Entry) -> list[bytes]:
+    """Return the messages of a log entry as v1.1 JSON: none for kinds that v1.1 has not, and if a member is missing.
+
+    Twitter's v1.1 had no edits. So an edited status is deleted, and comes again if it still matches. A client that
+    obeys deletes then keeps no text that its author replaced, whatever it does with an id that it knows.
+    """
+    renderings = {"post": [_render_status_entry], "delete": [_render_removal]}
+    renderings["edit"] = [_render_removal] if entry.is_removal else [_render_removal, _render_status_entry]
+    return [body for render in renderings.get(entry.kind, ()) if (body := encode_or_log(entry, "v1.1", render))]
 
 
-def _render_entry(status: Json, entry: Entry) -> Json:
-    return render_tweet(status, entry.facts) if entry.kind == "post" else render_delete(status, entry.position.ms)
+def _render_status_entry(wire: Json, entry: Entry) -> Json:
+    return render_tweet(wire["status"], entry.facts)
+
+
+def _render_removal(wire: Json, entry: Entry) -> Json:
+    return render_delete(wire["left"] if "left" in wire else wire["status"], entry.position.ms)
 
 
 class V1ControlEncoder:

@@ -4,10 +4,8 @@ The search stream uses the rules that its user has saved. Both streams send publ
 and mutes of the user.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 
 from aiohttp import web
 
@@ -22,12 +20,13 @@ from stream_server.web.dialects.v2_parameters import (
     rate_limit_headers,
     read_fields,
     read_int,
+    read_time,
     read_v2_query,
 )
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.http.usual_request import hold_slot
 from stream_server.web.limits.rate_limits import DIALECT_CONNECTS
 from stream_server.web.route import JSON_MEDIA_TYPE, Dialect, Request
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
@@ -61,9 +60,9 @@ async def _plan_and_open(request: Request, filters: dict[str, str]) -> web.Strea
     v2_query = read_v2_query(request)
     framing = select_v2_framing(read_fields(v2_query), chunked=request.version >= (1, 1))
     framing = compress_if_accepted(request, framing)
-    parameters, minutes = dict(filters), read_int(v2_query, "backfill_minutes", 0, 0, 5)
+    parameters, minutes = {**filters, "kinds": "post,edit"}, read_int(v2_query, "backfill_minutes", 0, 0, 5)
     if "start_time" in v2_query:
-        parameters["since"] = _read_time(v2_query, "start_time")
+        parameters["since"] = read_time(v2_query, "start_time")
     elif minutes:
         parameters["since"] = f"-{minutes}m"
     await request.app[LIMITS].use(request, DIALECT_CONNECTS)
@@ -82,26 +81,15 @@ async def _with_end_time(request: Request, plan: StreamPlan, query_parameters: M
     """End the stream at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
     if "end_time" not in query_parameters:
         return plan
-    await begin_to_ask(request)
+    await hold_slot(request)
     log = request.app[STORE].log
     with _refuse_future_time(query_parameters, "end_time"):
-        end = await resolve_start(_read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")
+        end = await resolve_start(read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")
     begin = plan.subscribe_request.position
     if end.position.n < begin.n and not plan.known_gaps:  # else all that was asked for is in the gap
         raise InvalidValue("end_time", query_parameters["end_time"], "is before the start of the stream")
     await wait_for_head(request.app[HUB], end.position)
     return plan._replace(subscribe_request=plan.subscribe_request._replace(until=max(begin, end.position)))
-
-
-def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
-    """Return the text of the parameter ``name``. Raises InvalidValue unless it is an ISO 8601 time in UTC."""
-    text = query_parameters[name]
-    is_time = re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", text, re.ASCII)
-    try:
-        datetime.fromisoformat(text if is_time else "no time")
-    except ValueError:
-        raise InvalidValue(name, text, "is not a time such as 2026-11-21T22:00:00Z") from None
-    return text
 
 
 @contextmanager

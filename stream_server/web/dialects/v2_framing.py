@@ -1,7 +1,8 @@
 """Renders Tweets and encodes messages in Twitter's v2 format: JSON and a line end. A heartbeat is a line end alone.
 
-As at Twitter, the streams send Tweets but not the deletion of Tweets, which other APIs of Twitter report. Null and
-empty members are left out. Indices count code points. Texts stay as written, without escapes.
+As at Twitter, the streams send Tweets but not the deletion of Tweets, which other APIs of Twitter report. An edited
+status comes again as a Tweet. It keeps its id, so its edit history is this id. Null and empty members are left out.
+Indices count code points. Texts stay as written, without escapes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -251,13 +252,16 @@ def select_v2_framing(fields: FieldSelection, *, chunked: bool) -> Framing:
 
 @dataclass(frozen=True, slots=True)
 class TweetEncoder:
-    """Encodes a post: the Tweet in ``data``, expanded objects in ``includes``, matching rules in ``matching_rules``."""
+    """Encodes a post or an edit: the Tweet in ``data``, what was expanded in ``includes``, and the matching rules."""
 
     fields: FieldSelection
 
     def __call__(self, entry: Entry, matched: bytes | None) -> bytes:
-        """Encode a post as one line of JSON, other entries as b"". ``matched`` is the JSON list of matching rules."""
-        if entry.kind != "post":
+        """Encode a post, or the status of an edit, as one line of JSON, and other entries as b"".
+
+        ``matched`` is the JSON list of matching rules.
+        """
+        if entry.kind not in {"post", "edit"} or entry.is_removal:
             return b""
         if matched is None:
             body = encode_or_log(entry, "v2", self._render)  # as all clients get it; empty for a faulty post
@@ -265,8 +269,8 @@ class TweetEncoder:
         shared = entry.frame(self)
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
 
-    def _render(self, status: Json, entry: Entry) -> Json:
-        facts = entry.facts
+    def _render(self, wire: Json, entry: Entry) -> Json:
+        status, facts = wire["status"], entry.facts
         known_users = KnownUsers(facts.author, facts.original_author, facts.reply_to_login)
         data = {"data": render_tweet(status, self.fields.tweet)}
         includes = render_includes(status, known_users, self.fields) if self.fields.expansions else {}

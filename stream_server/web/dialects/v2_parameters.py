@@ -5,7 +5,11 @@ are those of X's OpenAPI 2.167; other names are errors. A client may request a m
 Messages then lack it, as X's lack members without value.
 """
 
+import base64
+import binascii
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -191,3 +195,34 @@ def read_bool(query_parameters: Mapping[str, str], name: str) -> bool:
     if text not in {"true", "false"}:
         raise InvalidValue(name, text, "is not one of [true,false]")
     return text == "true"
+
+
+PAGE_TOKEN_BYTES = 10
+"""Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
+
+
+def encode_page_token(number: int) -> str:
+    """Return the token of a page that goes on behind the id ``number``."""
+    return base64.b32hexencode(number.to_bytes(PAGE_TOKEN_BYTES)).decode()
+
+
+def decode_page_token(name: str, token: str) -> int:
+    """Return the id behind which a page goes on. Raises InvalidValue, about ``name``, for another text."""
+    try:
+        number = base64.b32hexdecode(token)
+    except (binascii.Error, ValueError):
+        number = b""
+    if len(number) != PAGE_TOKEN_BYTES:
+        raise InvalidValue(name, token, "is not a valid pagination token")
+    return int.from_bytes(number)
+
+
+def read_time(query_parameters: Mapping[str, str], name: str) -> str:
+    """Return the text of the parameter ``name``. Raises InvalidValue unless it is an ISO 8601 time in UTC."""
+    text = query_parameters[name]
+    is_time = re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,3})?Z", text, re.ASCII)
+    try:
+        datetime.fromisoformat(text if is_time else "no time")
+    except ValueError:
+        raise InvalidValue(name, text, "is not a time such as 2026-11-21T22:00:00Z") from None
+    return text

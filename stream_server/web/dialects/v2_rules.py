@@ -1,7 +1,5 @@
 """Handlers of ``/2/tweets/search/stream/rules``: v2 clients list, add and delete the rules that a user has saved."""
 
-import base64
-import binascii
 import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
@@ -19,7 +17,8 @@ from stream_server.web.api.rules import RuleTag
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_parameters import (
     PROBLEM_TYPE_PREFIX,
-    InvalidValue,
+    decode_page_token,
+    encode_page_token,
     read_bool,
     read_int,
     read_v2_query,
@@ -32,9 +31,6 @@ from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_idempotency_key
 from stream_server.web.route import Request
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
-
-PAGE_TOKEN_BYTES = 10
-"""Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
 
 
 class RefusedRule(NamedTuple):
@@ -220,20 +216,12 @@ def render_rule(saved: StoredRule) -> Json:
 
 def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
     """Return the page of rules at ``token``, and the next page's token or None. An invalid one raises InvalidValue."""
-    last_id = 0
-    if token is not None:
-        try:
-            number = base64.b32hexdecode(token)
-        except (binascii.Error, ValueError):
-            number = b""
-        if len(number) != PAGE_TOKEN_BYTES:
-            raise InvalidValue("pagination_token", token, "is not a valid pagination token")
-        last_id = int.from_bytes(number)
+    last_id = 0 if token is None else decode_page_token("pagination_token", token)
     rest = [rule for rule in rules if int(rule.id) > last_id]
     shown = rest[:max_results]
     if len(rest) == len(shown):
         return shown, None
-    return shown, base64.b32hexencode(int(shown[-1].id).to_bytes(PAGE_TOKEN_BYTES)).decode()
+    return shown, encode_page_token(int(shown[-1].id))
 
 
 def _without_empty(data: list[Json], meta: Json, errors: list[Json]) -> Json:

@@ -11,7 +11,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``usual_request``        reads a usual request without aiohttp
 ``http_handler``         aiohttp's part of a connection, with the server's errors and its way to the routes
 ``chunks``               reads the chunks of a body, and makes fewer of them
-``acceptor``             accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection; what the kernel knows of the client's machine
 ``opening``              the states of a stream that opens: what its code may wait for
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request

@@ -17,21 +17,32 @@ from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.tracing import Tracing
 from stream_server.runtime.fair_queue import Slot
+from stream_server.security.claims import Claims
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
-from stream_server.security.tokens import Claims, TokenAuthority
+from stream_server.security.tokens import TokenAuthority
+from stream_server.store.jobs.upkeep import LogTrimmer
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web.http.opening import Opening
 from stream_server.web.http.static_files import StaticFile
 from stream_server.web.route import Route
+from stream_server.web.streaming.acks import Acks
+from stream_server.web.streaming.leases import Leases
+from stream_server.web.webhooks.sender import Sender
 
 CONFIG = web.AppKey("config", Config)
 STORE = web.AppKey("store", Store)
 HUB = web.AppKey("hub", Hub)
+ACKS = web.AppKey("acks", Acks)
+LEASES = web.AppKey("leases", Leases)
+LOG_TRIMMER = web.AppKey("log_trimmer", LogTrimmer)
 STREAMS = web.AppKey("streams", StreamDirectory)
 AUTH = web.AppKey("auth", TokenAuthority)
+SENDER = web.AppKey("sender", Sender)
+"""Sends requests to the endpoints of webhooks."""
+
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
 OPERATIONS = web.AppKey("operations", Operations)

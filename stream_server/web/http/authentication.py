@@ -12,7 +12,7 @@ from aiohttp import hdrs
 
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError, BadRequest, Forbidden, Unauthorized
-from stream_server.security.tokens import Claims
+from stream_server.security.claims import Claims
 from stream_server.store.social.sessions import TokenId, TokenValidity
 from stream_server.web.http.app_keys import (
     AUTH,
@@ -26,7 +26,7 @@ from stream_server.web.http.app_keys import (
     VIEWER_READ,
 )
 from stream_server.web.http.query import query_of
-from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.http.usual_request import hold_slot
 from stream_server.web.route import AppValues, Request, Route
 
 TICKET_PARAMETER = "ticket"
@@ -54,9 +54,15 @@ async def authenticate(request: Request, route: Route) -> Claims:
         claims = app[AUTH].verify(token, time.time())
     else:
         ticket = read_ticket(request)
-        await begin_to_ask(request)
+        await hold_slot(request)
         claims = await redeem_ticket(request, ticket)
     return await _check_claims(app, claims, request if route.is_streaming else None)
+
+
+def require_route_for_readers(route: Route) -> None:
+    """Raise Forbidden unless the route is for readers. For requests with a reader token."""
+    if not route.is_for_readers:
+        raise Forbidden("a reader token opens streams of public events, and nothing else")
 
 
 async def authenticate_token(app: AppValues, token: str) -> Claims:
@@ -77,12 +83,12 @@ async def _check_claims(app: AppValues, claims: Claims, stream_request: Request 
     token, statuses = TokenId(claims.sub, claims.jti, claims.session, claims.iat), app[TOKEN_VALIDITY_CACHE]
     token_validity = statuses.get_known(token)
     if token_validity is None:
-        await begin_to_ask(stream_request)
+        await hold_slot(stream_request)
         if stream_request is not None:
             # Most streams need the user's relations. So they are read before Redis has said whether the token is valid.
             # The request holds them: they are forgotten with it if the token is refused.
             viewers = app[HUB].viewer_cache
-            if viewers.get_loaded(token.uid) is None:
+            if claims.reader is None and viewers.get_loaded(token.uid) is None:
                 stream_request[VIEWER_READ] = viewers.start_reading(token.uid)
         token_validity = await statuses.ask(token, shared=stream_request is not None)
         if not token_validity.user_exists:
@@ -120,7 +126,7 @@ async def _to_own_user(app: AppValues, claims: Claims, stream_request: Request |
     known = app[SUBJECTS]
     uid = known.get(claims.sub)
     if uid is None:
-        await begin_to_ask(stream_request)
+        await hold_slot(stream_request)
         uid = await app[STORE].users.user_of_subject(claims.sub, *claims.profile)
         if len(known) >= 50_000:  # about 10 MB
             known.clear()
@@ -131,7 +137,7 @@ async def _to_own_user(app: AppValues, claims: Claims, stream_request: Request |
 async def _fetch_key_for(app: AppValues, token: str, stream_request: Request | None) -> None:
     """Fetch the public key that verifies a token, if another issuer uses a key that this process does not have yet."""
     if app[KEY_SET].lacks_key_for(token):
-        await begin_to_ask(stream_request)
+        await hold_slot(stream_request)
     await app[KEY_SET].ensure_key_for(token)
 
 

@@ -77,6 +77,7 @@ Timestamp = Annotated[
     str, Meta(extra_json_schema={"format": "date-time"}, description="ISO 8601 in UTC, with milliseconds")
 ]
 Cursor = Annotated[str, Meta(description="opaque; valid only for the list that returned it")]
+LogCursor = Annotated[str, Meta(description="a position of the log, as in a stream: it is valid for all filters")]
 
 _PRESENTATIONS = re.compile("[\ufe0e\ufe0f]")
 _TAG = re.compile("[\U000e0000-\U000e007f]")

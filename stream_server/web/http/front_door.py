@@ -1,31 +1,44 @@
-"""The front door of a server process: accepts connections, opens streams, and hands all other requests to aiohttp."""
+"""The front door of a server process: accepts connections, and chooses who handles each request.
+
+The ways of a request, from `FrontDoor.handle` on::
+
+    a stream, in its turn ----> _open_without_task ----> its answer, if it needs to wait for nothing
+                                        |
+                                        | it is QUEUED until it gets a slot
+                                        |
+                                        +-- a limit has counted it --> _go_on_in_task, from where it stands
+                                        +-- no limit has ------------> _open_in_task, anew from its head
+    another usual request ----> a task with _answer
+    an unusual one -----------> _let_aiohttp_handle
+
+`opening` has the states of a stream on this way.
+"""
 
 import asyncio
 import logging
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
 from aiohttp import web
 
 from stream_server.hub.client_registry import EMPTY_CONTEXT
-from stream_server.runtime.event_loop import TurnQueue
+from stream_server.runtime.event_loop import Ended, TurnQueue, run_to_wait
 from stream_server.runtime.fair_queue import Slot
 from stream_server.runtime.listening import TcpKeepalive, inherited_keepalive
-from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
-from stream_server.web.http.connection_states import START, Event
+from stream_server.web.http.connection_states import QUEUED, START, Event
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
 from stream_server.web.http.opening import Opening, OpeningState
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
+from stream_server.web.http.request_limits import LIMITS, is_counted
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.usual_request import ApiRoutes, StreamRoutes, UsualRequest, encode_answer
 from stream_server.web.limits.byte_budget import HELD_LIMITS, UNSENT_LIMITS, ByteBudget
-from stream_server.web.limits.connections import NO_ROOM_FOR_REQUEST, OPERATOR_BEGINS
+from stream_server.web.limits.connections import NO_ROOM_FOR_REQUEST, OPERATOR_BEGINS, SlotKind
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +47,51 @@ SHUTDOWN_SECONDS = 0.25
 
 START_SECONDS = 0.005
 """Most CPU time in seconds of all streams that begin in one iteration of the event loop. The last may take longer."""
+
+MAX_ACCEPTED_AT_ONCE = 64
+"""Most connections that are accepted behind one of the loop. They take about 10 ms."""
+
+
+class Acceptor:
+    """Accepts the connections of one listening socket that wait behind the one that the event loop has accepted.
+
+    uvloop accepts one connection in each iteration. If each takes 20 ms, that is fifty a second. If ten thousand
+    clients come at once, the kernel's queue of connections overflows, and a client that finds no room tries again after
+    one, three and seven seconds. So the server accepts further connections itself, a limited number in each iteration.
+    """
+
+    def __init__(self, listener: socket.socket, make_protocol: Callable[[object], asyncio.Protocol]) -> None:
+        """Serve each connection with what ``make_protocol`` returns for the address of its client, None if unknown."""
+        self._listener = listener
+        self._make_protocol = make_protocol
+
+    def accept(self) -> asyncio.Protocol:
+        """Return the protocol of a connection that the loop has accepted. Accept those that wait behind it, too.
+
+        The loop calls this for each connection of the listening socket.
+        """
+        loop = asyncio.get_running_loop()
+        for _ in range(MAX_ACCEPTED_AT_ONCE):
+            try:
+                client, address = self._listener.accept()
+            except OSError:  # none waits, the socket is closed, or there are too many open files
+                break
+            _connect(loop.connect_accepted_socket(partial(self._make_protocol, address), client))
+        return self._make_protocol(None)
+
+
+def _connect(connecting: Coroutine[asyncio.Future[object], None, object], _: object = None) -> None:
+    """Run the coroutine until it waits for a future, and go on when the future is done.
+
+    It waits once, for the loop to call ``connection_made``. A task for this took 4 to 5 of the 38 µs that a connection
+    cost in a burst.
+    """
+    try:
+        awaited = run_to_wait(connecting)
+    except asyncio.CancelledError:
+        return  # the loop is about to close
+    if awaited is not Ended.ENDED:
+        awaited.add_done_callback(partial(_connect, connecting))
 
 
 class FrontDoor:
@@ -57,11 +115,11 @@ class FrontDoor:
         hits, subject = self.table.hits, self.table.limited_subject
         self.held_bytes = ByteBudget[Connection](
             "held_bytes", HELD_LIMITS, hits, subject, lambda each: each.cycle.kept_bytes,
-            lambda each: each.refuse(NO_ROOM_FOR_REQUEST),
+            lambda each: each.end(Event.REFUSAL, NO_ROOM_FOR_REQUEST.encode()),
         )  # fmt: skip
         self.unsent_bytes = ByteBudget[Connection](
             "unsent_bytes", UNSENT_LIMITS, hits, subject, lambda each: each.unsent_bytes,
-            lambda each: each.abort(Event.EVICTION),
+            lambda each: each.end(Event.EVICTION),
         )  # fmt: skip
         self._app = app
         config = app[CONFIG]
@@ -71,8 +129,6 @@ class FrontDoor:
         self._shutdown_seconds = shutdown_seconds
         self._loop = asyncio.get_running_loop()
         self._start_queue = TurnQueue(self._loop, START_SECONDS)
-        self._keepalive: TcpKeepalive | None = self._timeouts.keepalive
-        self._acceptors: tuple[Acceptor, ...] = ()
         self._servers: list[asyncio.Server] = []
 
     @property
@@ -97,21 +153,13 @@ class FrontDoor:
         streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
         self._streams = StreamRoutes(values, {row.path: row for row in streams if row.method == "GET"})
         self._requests = ApiRoutes(values, app[ROUTES])
-        if self._keepalive == inherited_keepalive(listeners[0]):
-            self._keepalive = None  # each connection has it already
-        self._acceptors = tuple(Acceptor(listener, self._accept) for listener in listeners)
+        keepalive: TcpKeepalive | None = self._timeouts.keepalive
+        if keepalive == inherited_keepalive(listeners[0]):
+            keepalive = None  # each connection has it already
+        make_connection = partial(Connection, self, self._loop, self._timeouts, keepalive)
         for listener in listeners:
-            self._servers.append(await self._loop.create_server(self._accept, sock=listener, backlog=backlog))
-
-    def _accept(self, peer: object = None) -> Connection:
-        """Return the protocol of an accepted connection.
-
-        Without ``peer``, the address of its client, the loop has accepted it: then accept those that wait behind it.
-        """
-        if peer is None:
-            for acceptor in self._acceptors:
-                acceptor.accept_waiting()
-        return Connection(self, self._loop, self._timeouts, self._keepalive, peer)
+            accept = Acceptor(listener, make_connection).accept
+            self._servers.append(await self._loop.create_server(accept, sock=listener, backlog=backlog))
 
     def _evict_idle(self, count: int, *, of_operator: bool) -> None:
         """Close up to ``count`` connections, of the operator or not, that are idle or leave an answer unread.
@@ -121,93 +169,97 @@ class FrontDoor:
         """
         now = self._loop.time()
         found = [
-            each for each in self.connections if of_operator is (each.refusal is not None) and each.is_evictable(now)
+            each for each in self.connections
+            if of_operator is (each.admission.slot is SlotKind.OPERATOR) and each.is_evictable(now)
         ]
         for connection in sorted(found, key=lambda each: (each.is_busy, each.last_heard_at))[:count]:
-            connection.abort(Event.EVICTION)
+            connection.end(Event.EVICTION)
 
-    def make_handler(self, connection: Connection) -> Handler:
-        """Return a handler of aiohttp, whose transport the connection lends to it."""
-        return Handler(self._http, connection, self._loop)
+    def handle(self, connection: Connection, head: bytes) -> None:
+        """Let a task or aiohttp handle a request, or let a stream wait until its turn has come.
 
-    def begin(self, connection: Connection, head: bytes) -> None:
-        """Begin to handle a request. aiohttp gets one that is unusual.
-
-        A stream begins now or when its turn has come. Until then its head stays bytes, which take the least.
+        While a stream waits, its head stays bytes, which take the least memory.
         """
-        if connection.refusal is not None and not head.startswith(OPERATOR_BEGINS):
-            self.table.count_refusal(connection.refusal)
-            connection.refuse(connection.refusal)
+        refusal = connection.admission.refusal
+        if refusal is not None and not head.startswith(OPERATOR_BEGINS):
+            self.table.count_refusal(refusal)
+            connection.end(Event.REFUSAL, refusal.encode())
             return
         if head.startswith(self._streams.begins):
             connection.cycle.is_stream = True
-            self._start_queue.run_in_turn(partial(self._try_at_once, connection))
+            self._start_queue.run_in_turn(partial(self._open_without_task, connection))
             return
         request = self._requests.read(connection, head)
         if request is None:
-            self._pass_on(connection, head)
+            self._let_aiohttp_handle(connection, head)
         else:
             connection.cycle.move(START)
             connection.task = self._loop.create_task(self._answer(request))
 
-    def _pass_on(self, connection: Connection, head: bytes) -> None:
-        """Start an unusual request in aiohttp, or refuse it by its line: aiohttp would take too much."""
+    def _let_aiohttp_handle(self, connection: Connection, head: bytes) -> None:
+        """Let aiohttp handle an unusual request. Refuse one by its line, such as CONNECT, which aiohttp would take."""
         if (refusal := connection.cycle.line_refusal()) is not None:
-            connection.refuse(refusal)
+            connection.end(Event.REFUSAL, refusal.encode())
             return
         connection.cycle.move(START)
-        connection.pass_on(head)
+        if connection.handler is None:
+            connection.handler = Handler(self._http, connection, self._loop)
+        connection.handler.data_received(head)
 
-    def _try_at_once(self, connection: Connection) -> None:
-        """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        head = connection.cycle.request_head
-        if not head:
+    def _open_without_task(self, connection: Connection) -> None:
+        """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual.
+
+        A stream that must wait is QUEUED again. If it gets a slot at once, or if a limit has counted it, a task goes on
+        from where it stands. Otherwise it begins anew from its head in its turn, and what it has done is dropped.
+        """
+        cycle = connection.cycle
+        if cycle.state is not QUEUED:
             return  # the client has left, or was refused
+        head = cycle.request_head
         request = self._streams.read(connection, head)
         if request is None:
-            self._pass_on(connection, head)
+            self._let_aiohttp_handle(connection, head)
             return
-        connection.cycle.move(START)
+        cycle.move(START)
         request[OPENING] = opening = Opening()
         answering = self._answer(request)
-        try:
-            answering.send(None)
-        except StopIteration:
+        if run_to_wait(answering) is Ended.ENDED:
             return  # the stream is open, or was refused
-        if opening.state is not OpeningState.MUST_ASK:
-            logger.error("a stream waited for something before it asked whether it may: see `Opening.ask`")
+        if opening.state is not OpeningState.QUEUED:
+            logger.error("a stream waited for something without a slot: see `Opening.hold_slot`")
             answering.close()
-            connection.abort()
+            connection.end(Event.ABORT)
             return
-        connection.cycle.queue(head)
+        cycle.queue(head)
         openings = self._app[LIMITS].openings
         slot = openings.take_now()
         if slot is not None:
-            self._ask(request, answering, slot)
-        elif ALLOWANCE in request:  # it was counted, and must not be counted again
-            openings.begin_in_turn(partial(self._ask, request, answering))
+            self._go_on_in_task(request, answering, slot)
+        elif is_counted(request):  # a second run would count it twice
+            openings.begin_in_turn(partial(self._go_on_in_task, request, answering))
         else:  # until its turn comes, only its bytes are kept
             answering.close()
-            openings.begin_in_turn(partial(self._read_again_and_ask, connection))
+            openings.begin_in_turn(partial(self._open_in_task, connection))
 
-    def _read_again_and_ask(self, connection: Connection, slot: Slot) -> bool:
-        """Begin a stream anew whose turn to ask has come. Return False if it must not begin, so ``slot`` is free."""
-        head = connection.cycle.request_head  # empty if the client has left, or was refused
-        request = self._streams.read(connection, head)
+    def _open_in_task(self, connection: Connection, slot: Slot) -> bool:
+        """Open a QUEUED stream anew from its head. Return what `_go_on_in_task` returns."""
+        request = self._streams.read(connection, connection.cycle.request_head)  # None if it is not QUEUED any more
         if request is None:
             return False
         request[OPENING] = Opening()
-        return self._ask(request, self._answer(request), slot)
+        return self._go_on_in_task(request, self._answer(request), slot)
 
-    def _ask(self, request: UsualRequest, answering: Coroutine[None, None, None], slot: Slot) -> bool:
-        """Let a task go on with ``answering``, which holds ``slot`` until it ends. Return False if it must not."""
+    def _go_on_in_task(self, request: UsualRequest, answering: Coroutine[None, None, None], slot: Slot) -> bool:
+        """Let a task with ``slot`` run ``answering``, which opens a QUEUED stream.
+
+        Return False if its client has left or was refused: ``slot`` is free.
+        """
         connection = request.connection
-        if not connection.cycle.request_head:
-            answering.close()
+        if connection.cycle.state is not QUEUED:
+            answering.close()  # the client has left, or was refused
             return False
         connection.cycle.move(START)
-        opening = request[OPENING]
-        opening.slot, opening.state = slot, OpeningState.MUST_ASK
+        request[OPENING].resume(slot)
         connection.task = task = self._loop.create_task(answering)
         task.add_done_callback(lambda _: slot.give_back())  # also if it was cancelled before it began
         return True
@@ -219,15 +271,15 @@ class FrontDoor:
             response = await handle_request(request, request.route)
             if response is OPENED:
                 return
-            goes_on = request.keep_alive and response.keep_alive is not False
-            answer = partial(connection.answer, encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+            keep_alive = request.keep_alive and response.keep_alive is not False
+            answer = partial(connection.answer, encode_answer(response, keep_alive=keep_alive), keep_alive=keep_alive)
             # The next request may have come already. It begins neither inside this one nor with its timeout of Redis.
             self._loop.call_soon(answer, context=EMPTY_CONTEXT)
         except ConnectionError:
-            connection.abort()  # the client has left
+            connection.end(Event.ABORT)  # the client has left
         except Exception:
             logger.exception("a request could not be answered")
-            connection.abort()
+            connection.end(Event.ABORT)
 
     def stop_listening(self) -> None:
         """Accept no more connections."""
@@ -248,13 +300,13 @@ class FrontDoor:
         """End all connections, and clean up the app."""
         self.stop_listening()
         for connection in list(self.connections):
-            connection.close(Event.DRAIN)
+            connection.end(Event.DRAIN)
         await asyncio.sleep(0)
         await self._app.shutdown()
         self._http.pre_shutdown()
         await self._http.shutdown(self._shutdown_seconds)
         for connection in list(self.connections):
-            connection.abort()
+            connection.end(Event.ABORT)
         await self._app.cleanup()
 
 

@@ -21,6 +21,7 @@ from stream_server.web.http.app_keys import FIXED_PATHS, OPENING, ROUTES
 from stream_server.web.http.body import declared_length
 from stream_server.web.http.chunks import ChunkedBody, SizedBody
 from stream_server.web.http.connection import Connection, HttpHandler
+from stream_server.web.http.connection_states import Event
 from stream_server.web.http.connection_timeouts import LINGER_SECONDS
 from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
 from stream_server.web.http.opening import Opening, OpeningState
@@ -89,10 +90,13 @@ class Dispatcher:
     ) -> HttpRequest:  # fmt: skip
         """Make the request of a head that aiohttp has parsed, or found invalid. The connection delivers its body."""
         assert isinstance(protocol, Handler)
-        protocol.connection.task = task
-        protocol.begin_request(message, payload)
+        connection = protocol.connection
         request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)
-        request.app, request.connection = self._app, protocol.connection
+        request.app, request.connection, connection.task = self._app, connection, task
+        # Without the user, because the token is read later. It pays for the first chunks, too: behind a proxy, the
+        # request before may have come from another address.
+        connection.payer = self._app[LIMITS].payer(request) if message.chunked else None
+        protocol.expect_body(message, payload)
         return request
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -115,10 +119,10 @@ class Dispatcher:
             if request.route.lines:
                 connection.cycle.pass_through()
             else:
-                connection.cycle.begin_stream()
+                connection.cycle.note_stream()
             connection.go_on()
-            state = OpeningState.FREE if request.can_read_body else OpeningState.MUST_ASK
-            request[OPENING] = Opening.in_task(self._app[LIMITS].openings.slot(), state)
+            state = OpeningState.FREE if request.can_read_body else OpeningState.WITHOUT_SLOT
+            request[OPENING] = Opening(state, self._app[LIMITS].openings.slot())
         return await handle_request(request, request.route)
 
 
@@ -157,7 +161,7 @@ class LentTransport(asyncio.Transport):
         return False
 
     def close(self) -> None:
-        self._connection.close()
+        self._connection.end(Event.CLOSE)
 
     def abort(self) -> None:
         self._transport.abort()
@@ -207,8 +211,8 @@ class Handler(web.RequestHandler, HttpHandler):
             if self.connection.transport is not None:
                 raise
 
-    def begin_request(self, message: RawRequestMessage, payload: StreamReader) -> None:
-        """Tell the connection what body belongs to a request."""
+    def expect_body(self, message: RawRequestMessage, payload: StreamReader) -> None:
+        """Tell the connection what body belongs to the request that begins."""
         self._payload = payload
         # aiohttp's parser stops at the end of such a request. If it is declined, and its body ends after the answer,
         # the parser never goes on: the connection would hang.
@@ -218,7 +222,7 @@ class Handler(web.RequestHandler, HttpHandler):
             self._is_last = True  # HTTP/1.0 has no chunks, so something before this server may count otherwise
         if not payload.is_eof():
             length = declared_length(message.headers)
-            self.connection.cycle.begin_body(ChunkedBody() if message.chunked else SizedBody(length or 0))
+            self.connection.cycle.expect_body(ChunkedBody() if message.chunked else SizedBody(length or 0))
             self.connection.go_on()
 
     def break_body(self) -> None:
@@ -273,7 +277,7 @@ class Handler(web.RequestHandler, HttpHandler):
             resp.force_close()
         sent, has_left = await super().finish_response(request, resp, start_time)
         if not has_left:
-            self.connection.end_request(goes_on=bool(sent.keep_alive))
+            self.connection.answer(b"", keep_alive=bool(sent.keep_alive))
         return sent, has_left
 
 

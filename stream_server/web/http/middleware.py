@@ -37,12 +37,12 @@ from stream_server.web.http.app_keys import (
     TRACING,
     WRITE_GUARD,
 )
-from stream_server.web.http.authentication import authenticate
+from stream_server.web.http.authentication import authenticate, require_route_for_readers
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.moved_pages import find_page, redirect
 from stream_server.web.http.opening import OpeningState
 from stream_server.web.http.query import check_parameter_names, read_query
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, is_counted, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
     OPENED,
     SAFETY_HEADERS,
@@ -141,8 +141,8 @@ async def _count_refusal(request: Request, error: Exception) -> Exception:
     """
     limits = request.app[LIMITS]
     is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
-    with suppress(Unavailable):  # a stream whose turn to ask does not come is refused without being counted
-        if is_refusal and CLAIMS not in request and ALLOWANCE not in request:
+    with suppress(Unavailable):  # a stream whose slot does not come is refused without being counted
+        if is_refusal and CLAIMS not in request and not is_counted(request):
             try:
                 await limits.use(request, ANONYMOUS)
             except RateLimited as too_many:
@@ -171,7 +171,7 @@ async def _handle_in_turn(request: Request, route: Route) -> web.StreamResponse:
     """Answer a request when its turn has come.
 
     On most routes, the requests of an address take turns. Of the requests for streams, a limited number asks Redis at
-    once. A request that the front door has read waits for its slot only when it must ask. One that aiohttp has read
+    once. A request that the front door has read waits for its slot only when it needs one. One that aiohttp has read
     waits for its slot here, see `Opening`.
     """
     limits = request.app[LIMITS]
@@ -180,8 +180,8 @@ async def _handle_in_turn(request: Request, route: Route) -> web.StreamResponse:
             return await _handle_if_allowed(request, route)
     opening = request[OPENING]
     try:
-        if opening.state is OpeningState.MUST_ASK:
-            await opening.ask()
+        if opening.state is OpeningState.WITHOUT_SLOT:
+            await opening.hold_slot()
         return await _handle_if_allowed(request, route)
     except Exception as error:
         opening.give_back(error)
@@ -211,6 +211,8 @@ async def _handle_if_allowed(request: Request, route: Route) -> web.StreamRespon
             return await handler(request)
     if route.scope != NO_TOKEN:
         request[CLAIMS] = await authenticate(request, route)
+        if request[CLAIMS].reader is not None:
+            require_route_for_readers(route)
     if app[CONFIG].limits != "off":
         await limits.check(request, route.rate_limits, is_for_safety=bool(route.is_for_safety))
     if route.scope not in {NO_TOKEN, ANY_TOKEN} and route.scope not in request[CLAIMS].scopes:

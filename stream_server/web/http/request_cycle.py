@@ -1,7 +1,7 @@
 """One HTTP connection without its socket: its state, and the bytes that it holds.
 
 `Connection` gives it bytes and events, and acts on the state that follows. So a test can drive it with all orders of
-events, and bytes cut anywhere. `connection_states` has the table of states.
+events, and bytes cut anywhere. `connection_states` has the states.
 """
 
 from stream_server.web.http.chunks import BadChunks, Body, DroppedBody
@@ -9,15 +9,13 @@ from stream_server.web.http.connection_states import (
     BODY,
     BODY_BEGINS,
     BODY_WHOLE,
-    CLOSING,
+    DROPPED,
     HEAD,
-    IDLE,
-    NEXT,
+    OF_BODY,
+    OF_HEAD,
     QUEUED,
     REST,
-    ROWS,
     RUNNING,
-    TAKES_BODY,
     WHOLE_HEAD,
     Event,
     ImpossibleEvent,
@@ -49,14 +47,14 @@ class RequestCycle:
         state: The state at present.
         held: The bytes that came and were not taken yet: the beginning of a head, or what follows a request.
         request_head: The head of the request in QUEUED, else empty: the client has left, or a handler has the request.
-        has_ended: Whether the client has shut down its sending side.
+        has_input_ended: Whether the client has shut down its sending side.
         is_stream: Whether the present request is a stream or a poll, which ends when its client stops sending.
         is_body_paused: Whether the handler takes nothing of the body at present.
         request_bytes: Bytes that the present request takes in memory, about.
     """
 
     __slots__ = (
-        "_body", "_most_bytes", "_searched", "has_ended", "held", "is_body_paused", "is_stream",
+        "_body", "_body_room", "_searched", "has_input_ended", "held", "is_body_paused", "is_stream",
         "request_bytes", "request_head", "state",
     )  # fmt: skip
 
@@ -65,31 +63,32 @@ class RequestCycle:
         self.held = bytearray()
         self.request_head = b""
         self._body: Body | None = None
-        self._most_bytes = self._searched = 0
-        self.has_ended = self.is_body_paused = self.is_stream = False
+        self._body_room = 0  # bytes of the body that may still be added to `request_bytes`
+        self._searched = 0  # bytes of `held` in which no end of a head was found
+        self.has_input_ended = self.is_body_paused = self.is_stream = False
         self.request_bytes = 0
 
     @property
     def kept_bytes(self) -> int:
         """The bytes that count against the limits of held bytes. A stream that waits is its head alone."""
-        if self.request_head and self.is_stream:
+        if self.state is QUEUED and self.is_stream:
             return len(self.held) + len(self.request_head)
-        return len(self.held) + (self.request_bytes if ROWS[self.state].holds_request else 0)
+        return len(self.held) + (self.request_bytes if self.state.has_request else 0)
 
     def move(self, event: Event) -> None:
-        """Go on to the state that follows ``event``. Raises ImpossibleEvent if the state has no cell for it."""
-        following = NEXT[self.state][event]
-        if following is None:
-            raise ImpossibleEvent(f"{event.name} in {self.state.name}")
-        self.state = following
-        if self.request_head and following != QUEUED:
+        """Go on to the state that follows ``event``. Raises ImpossibleEvent if the state has no move for it."""
+        try:
+            self.state = following = self.state.moves[event]
+        except KeyError:
+            raise ImpossibleEvent(f"{event.name} in {self.state.name}") from None
+        if self.request_head and following is not QUEUED:
             self.request_head = b""
-        if following >= CLOSING:
+        if following.received is DROPPED:
             self._body, self.held = None, bytearray()
 
     def receive(self, data: bytes) -> None:
         """Hold bytes that came. In CLOSING and CLOSED they are dropped."""
-        if self.state < CLOSING:
+        if self.state.received is not DROPPED:
             self.held += data
 
     def end_input(self) -> None:
@@ -98,10 +97,10 @@ class RequestCycle:
         What has come before stays in ``held``: a request that is whole is answered. `take_request_head` and
         `take_part` find what is not whole.
         """
-        self.has_ended = True
-        if self.state == RUNNING and self.is_stream:
+        self.has_input_ended = True
+        if self.state is RUNNING and self.is_stream:
             self.move(Event.CLOSE)
-        elif self.state > IDLE and self.state not in TAKES_BODY:
+        elif self.state.received not in (OF_HEAD, OF_BODY):
             self.move(Event.END_OF_INPUT)
 
     def take_request_head(self) -> bytes | Refusal | None:
@@ -135,10 +134,10 @@ class RequestCycle:
                 self.request_head = head
                 self.is_stream = False
                 self.request_bytes = end * 4  # the text, the fields, and what has parsed them
-                self._most_bytes = self.request_bytes + MAX_COUNTED_BODY_BYTES
+                self._body_room = MAX_COUNTED_BODY_BYTES
                 return head
             self.move(Event.BYTES)
-        if self.has_ended:
+        if self.has_input_ended:
             self.move(Event.END_OF_INPUT)
         return None
 
@@ -154,26 +153,26 @@ class RequestCycle:
         return NO_CONNECT if head.startswith(b"CONNECT ") else None
 
     def queue(self, head: bytes) -> None:
-        """Let a stream that has begun wait for its turn again."""
+        """Let a stream that a handler has begun wait for its turn, with its ``head``."""
         self.move(Event.QUEUE)
         self.request_head = head
 
-    def begin_stream(self) -> None:
-        """Note that the running request is a stream or a poll. It ends if its client has stopped sending."""
+    def note_stream(self) -> None:
+        """Note that the present request is a stream or a poll. One that runs ends if its client has stopped sending."""
         self.is_stream = True
-        if self.has_ended:
-            self.end_input()
+        if self.has_input_ended and self.state is RUNNING:
+            self.move(Event.CLOSE)
 
-    def begin_body(self, body: Body) -> None:
+    def expect_body(self, body: Body) -> None:
         """Note that ``body`` belongs to the running request."""
         self.move(BODY_BEGINS)
-        if self.state == BODY:
+        if self.state is BODY:
             self._body = body
 
     def pass_through(self) -> None:
-        """Note that the handler takes the body while it comes. So its bytes do not count, however many have come."""
-        self._most_bytes -= MAX_COUNTED_BODY_BYTES
-        self.request_bytes = self._most_bytes
+        """Note that the handler keeps nothing of the body. So its bytes do not count, however many have come."""
+        self.request_bytes -= MAX_COUNTED_BODY_BYTES - self._body_room
+        self._body_room = 0
 
     def take_part(self) -> bytes:
         """Take a part of the body from the held bytes, in BODY or REST. Empty if none has come.
@@ -190,13 +189,15 @@ class RequestCycle:
             self.held.clear()
             self.move(Event.BODY_BROKEN)
             raise
-        self.request_bytes = min(self.request_bytes + len(part), self._most_bytes)
+        counted = min(len(part), self._body_room)
+        self.request_bytes += counted
+        self._body_room -= counted
         if body.is_complete:
             self._body = None
             self.move(BODY_WHOLE)
-            if self.has_ended:
+            if self.has_input_ended:
                 self.end_input()
-        elif self.has_ended and not (part and self.held) and not isinstance(body, DroppedBody):
+        elif self.has_input_ended and not (part and self.held) and not isinstance(body, DroppedBody):
             self.move(Event.END_OF_INPUT)  # else more pieces lie there, or the handler is about to refuse the body
         return part
 
@@ -206,4 +207,4 @@ class RequestCycle:
 
         A close that meets unread bytes makes the kernel send a reset, which may destroy the answer (RFC 9112 §9.6).
         """
-        return not self.has_ended and (bool(self.held) or self.state in {QUEUED, RUNNING, BODY, REST})
+        return not self.has_input_ended and (bool(self.held) or self.state.has_request or self.state is REST)

@@ -8,8 +8,9 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import lru_cache
 from hashlib import sha256
 
 from aiohttp import hdrs, web
@@ -18,11 +19,12 @@ from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.incidents import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
+from stream_server.security.claims import Reader
 from stream_server.store.log.retention import bound_log
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN, WAIVED
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
-from stream_server.web.http.usual_request import begin_to_ask
+from stream_server.web.http.usual_request import hold_slot
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
 from stream_server.web.limits.processor_time import Payer, ProcessorTime
@@ -69,9 +71,8 @@ Such a WebSocket takes about 8 KiB, and half a form up to four times `MAX_BODY_B
 """
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
-INGEST_LIMITS = BYTE_LIMITS | {WRITES, STATUSES, FOLLOWS}
+INGEST_LIMITS = (*BYTE_LIMITS, WRITES, STATUSES, FOLLOWS)
 """Limits that do not apply to a token with the scope `ingest`."""
-
 
 LIMITS: "web.AppKey[RequestLimits]" = web.AppKey("limits")
 """The limits of this server process."""
@@ -99,17 +100,21 @@ class StreamSlot:
     """One of the limited number of open streams of an address. Each stream has such an object, so it takes few bytes.
 
     A call gives the slot back. As a context manager, it is the slot of one running request of an address or a user.
-    ``address`` is the subject of the limit: an address or a user. ``release`` gives the slot of the connection back.
-    It is set when the stream takes the connection over; a request has none.
+    ``address`` is the subject of the limit: an address or a user. ``token`` is the subject of the limit of a reader
+    token, counted beside it, or "". ``release`` gives the slot of the connection back. It is set when the stream takes
+    the connection over; a request has none.
     """
 
-    __slots__ = ("_streams", "address", "release")
+    __slots__ = ("_streams", "address", "release", "token")
 
-    def __init__(self, streams: Counter[str], address: str) -> None:
+    def __init__(self, streams: Counter[str], address: str, token: str = "") -> None:
         streams[address] += 1
         self._streams: Counter[str] | None = streams
         self.address = address
+        self.token = ""
         self.release: Callable[[], None] | None = None
+        if token:
+            self.count_for(token)
 
     def __enter__(self) -> None:
         """Do nothing: the slot is held since it was made."""
@@ -118,8 +123,19 @@ class StreamSlot:
         """Give the slot back."""
         self()
 
+    def count_for(self, token: str) -> None:
+        """Count the stream for ``token`` instead of the token before. "" counts for none, and so does an ended one."""
+        if self._streams is not None:
+            for subject, by in ((token, 1), (self.token, -1)):
+                self._streams[subject] += by
+                if not subject or not self._streams[subject]:
+                    del self._streams[subject]
+            self.token = token
+
     def __call__(self) -> None:
         """Give back the stream's slot and, if ``release`` is set, the connection's. A second call does nothing."""
+        if self.token:
+            self.count_for("")
         streams, self._streams = self._streams, None
         if streams is None:
             return
@@ -137,8 +153,9 @@ class RequestLimits:
         previews: The running previews, of which a user has one at a time.
         polls: The waiting long polls.
         ingests: The running ingests.
+        webhook_tests: The requests that wait for an endpoint.
         connections: The open connections.
-        streams: The open streams by address.
+        streams: The open streams by address, and those of a reader token that limits them, by ``token <its id>``.
         unproven: The WebSockets and forms by address whose token has not come yet.
         time: The processor time of users and addresses.
         turns: The requests of each address that run or wait for their turn.
@@ -159,6 +176,7 @@ class RequestLimits:
         self.previews = Running(1, "preview")
         self.polls = Running(32, "long polls")  # a client needs one for each filter
         self.ingests = Running(8, "ingests")  # each holds two batches of lines in memory
+        self.webhook_tests = Running(4, "challenges and tests of webhooks")
         self.streams: Counter[str] = Counter()
         self.unproven: Counter[str] = Counter()
         self.time = ProcessorTime(lambda: self.are_on)
@@ -174,7 +192,7 @@ class RequestLimits:
 
     def running(self, request: Request, running: Running) -> "StreamSlot":
         """Count a request of the kind ``running``. Return its slot. Raises `RateLimited` if its user has too many."""
-        user = request[CLAIMS].sub
+        user = request[CLAIMS].sub or self.address_of(request)  # as in `_subject`
         if self.are_on and running.counts[user] >= running.maximum:
             message = f"you have {running.maximum} {running.noun} at the same time already"
             raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=1.0)
@@ -191,7 +209,7 @@ class RequestLimits:
         """Wait before the refusal of a client that was refused again and again in this second."""
         seconds = self.refusal_delay.seconds(self.address_of(request))
         if seconds:
-            await begin_to_ask(request)
+            await hold_slot(request)
             if OPENING in request:
                 request[OPENING].give_back()  # others need not wait for this one
             await asyncio.sleep(seconds)
@@ -199,14 +217,27 @@ class RequestLimits:
     def take_stream(self, request: Request) -> "StreamSlot":
         """Count a stream that opens. Return its slot, which counts its end.
 
-        Raises `RateLimited` if the client's address has as many streams as the settings allow.
+        Raises `RateLimited` if the client's address, or its reader token, has as many streams as it may have.
         """
         address = self.address_of(request)
         of_address = self._config.streams_per_address
         if of_address and self.streams[address] >= of_address and self.are_on:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
-        return StreamSlot(self.streams, address)
+        claims = request[CLAIMS]
+        token = "" if claims.reader is None else self.limited_token(claims.jti, claims.reader)
+        return StreamSlot(self.streams, address, token)
+
+    def limited_token(self, jti: str, reader: Reader, held: str = "") -> str:
+        """Return the subject that counts the streams of a reader token, "" if the token does not limit them.
+
+        Raises `RateLimited` if the limit is reached, unless the stream is counted there already: ``held``.
+        """
+        token = f"token {jti}" if reader.max_streams else ""
+        if token != held and self.streams[token] >= reader.max_streams:
+            message = f"at most {reader.max_streams} open streams with this token"
+            raise RateLimited(message, limit="max_streams", retry_after=STREAM_RETRY_SECONDS)
+        return token
 
     def take_unproven(self, request: Request) -> "StreamSlot":
         """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its slot.
@@ -233,44 +264,48 @@ class RequestLimits:
 
         With ``is_for_safety``, a limit of bytes counts the request, but does not refuse it: its refusal is `WAIVED`.
         """
+        maxima, scopes = self.maxima(), request[CLAIMS].scopes if CLAIMS in request else ()
+        if UNLIMITED_SCOPE in scopes:
+            return
         for limit in limits:
-            maximum = self._maximum_for(request, limit)
-            if not maximum:
+            maximum = maxima[limit.name]
+            if not maximum or (INGEST_SCOPE in scopes and limit in INGEST_LIMITS):
                 continue
-            use = limit, self._subject(request, limit, ""), maximum, _amount(request, limit)
+            use = limit, self._subject(request, limit), maximum, _amount(request, limit)
             allowance = self._limiter.use_known(*use) or await self._ask(request, *use)
-            if is_for_safety and limit in BYTE_LIMITS and not allowance.admitted:
+            if is_for_safety and not allowance.admitted and limit in BYTE_LIMITS:
                 request[WAIVED] = too_many(limit, allowance)
                 allowance = self._limiter.charge(*use)
             self._note(request, limit, allowance)
 
     def charge_appended(self, request: Request, appended_bytes: int) -> None:
-        """Charge a user for the bytes that a request has appended to the log."""
-        maximum = self._maximum_for(request, LOG_BYTES) if CLAIMS in request else 0
-        if maximum:
-            use = LOG_BYTES, self._subject(request, LOG_BYTES, ""), maximum, appended_bytes
-            self._note(request, LOG_BYTES, self._limiter.charge(*use))
+        """Charge a user for the bytes that a request has appended to the log, of which Redis may keep a copy."""
+        for limit in BYTE_LIMITS if request.route.keeps_appended else (LOG_BYTES,):
+            maximum = self.maxima()[limit.name]
+            if maximum and CLAIMS in request and request[CLAIMS].scopes.isdisjoint((UNLIMITED_SCOPE, INGEST_SCOPE)):
+                subject = self._subject(request, limit)
+                self._note(request, limit, self._limiter.charge(limit, subject, maximum, appended_bytes))
 
     async def use(self, request: Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
         """Count ``amount`` uses of one limit. Raises `RateLimited` if it is reached.
 
         ``login`` is the login or e-mail address for a limit of log-ins.
         """
-        maximum = self._maximum(limit)
-        if self.are_on and maximum:
+        maximum = self.maxima()[limit.name]
+        if maximum:
             use = limit, self._subject(request, limit, login), maximum, amount
             self._note(request, limit, self._limiter.use_known(*use) or await self._ask(request, *use))
 
     async def use_without_request(self, limit: RateLimit, subject: str, scopes: Collection[str] = ()) -> None:
         """Count one use of a limit by an operation on an open WebSocket. Raises `RateLimited` if it is reached."""
-        maximum = self._maximum(limit)
-        if self.are_on and maximum and UNLIMITED_SCOPE not in scopes:
+        maximum = self.maxima()[limit.name]
+        if maximum and UNLIMITED_SCOPE not in scopes:
             allowance = await self._limiter.use(limit, subject, maximum)
             if not allowance.admitted:
                 raise too_many(limit, allowance)
 
     async def _ask(self, request: Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> Allowance:
-        await begin_to_ask(request)
+        await hold_slot(request)
         return await self._limiter.use(limit, subject, maximum, amount)
 
     def _note(self, request: Request, limit: RateLimit, allowance: Allowance) -> None:
@@ -285,33 +320,35 @@ class RequestLimits:
         if not allowance.admitted:
             raise too_many(limit, allowance)
 
-    def _maximum_for(self, request: Request, limit: RateLimit) -> int:
-        """Return the uses of a limit in a window for the token of a request; 0 if they are not limited."""
-        scopes = request[CLAIMS].scopes if CLAIMS in request else ()
-        is_free = UNLIMITED_SCOPE in scopes or (INGEST_SCOPE in scopes and limit in INGEST_LIMITS)
-        return self._maximum(limit) if self.are_on and not is_free else 0
-
-    def _maximum(self, limit: RateLimit) -> int:
-        """Return how many uses a limit admits in a window. Limits of bytes admit fewer if Redis or the log is small."""
-        maximum = parse_limits(self._config.limits)[limit.name]
-        if not maximum or limit not in BYTE_LIMITS:
-            return maximum
-        if limit is WRITE_BYTES:
-            return min(maximum, self.redis_bytes() // WRITE_BYTES_SHARE or maximum)
-        log_bytes = bound_log(self._config.log_max_bytes, self.redis_bytes())
-        return min(maximum, max(log_bytes // LOG_BYTES_SHARE, MIN_LOG_BYTES)) if log_bytes else maximum
+    def maxima(self) -> Mapping[str, int]:
+        """Return how many uses each limit admits in a window, by its name. 0 stands for any number."""
+        return _maxima_of(self._config.limits, self._config.log_max_bytes, self.redis_bytes())
 
     def give_back(self, request: Request, limit: RateLimit, *, login: str = "") -> None:
         """Take back one use of a limit of log-ins: the log-in was successful."""
         self._limiter.give_back(limit, self._subject(request, limit, login))
 
-    def _subject(self, request: Request, limit: RateLimit, login: str) -> str:
+    def _subject(self, request: Request, limit: RateLimit, login: str = "") -> str:
         if limit.subject is Subject.USER:
-            return request[CLAIMS].sub
+            return request[CLAIMS].sub or self.address_of(request)  # all visitors share a reader token, without a user
         if limit.subject is Subject.ADDRESS:
             return self.address_of(request)
         account = sha256(login.lower().encode()).hexdigest()[:32]
         return account if limit.subject is Subject.LOGIN else f"{account}@{self.address_of(request)}"
+
+
+@lru_cache(maxsize=8)
+def _maxima_of(limits: str, log_max_bytes: int, redis_bytes: int) -> Mapping[str, int]:
+    """Return how many uses each limit admits in a window, by its name. 0 stands for any number.
+
+    ``limits`` is the setting. Limits of bytes admit fewer if Redis, which may use ``redis_bytes``, or the log is small.
+    """
+    maxima = dict(parse_limits(limits))
+    if written := maxima[WRITE_BYTES.name]:
+        maxima[WRITE_BYTES.name] = min(written, redis_bytes // WRITE_BYTES_SHARE or written)
+    if (logged := maxima[LOG_BYTES.name]) and (log_bytes := bound_log(log_max_bytes, redis_bytes)):
+        maxima[LOG_BYTES.name] = min(logged, max(log_bytes // LOG_BYTES_SHARE, MIN_LOG_BYTES))
+    return maxima
 
 
 def reject_when_draining(request: Request) -> None:
@@ -327,6 +364,11 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     duration = {60: "a minute", 3600: "an hour", 86_400: "a day"}.get(window, f"{window // 60} minutes")
     message = f"too many {limit.noun}: at most {allowance.limit} in {duration}"
     return RateLimited(message, limit=limit.name, retry_after=round(seconds, 3))
+
+
+def is_counted(request: Request) -> bool:
+    """Return whether a limit has counted the request. A request that is handled anew would be counted twice."""
+    return ALLOWANCE in request
 
 
 def limit_headers(request: Request) -> dict[str, str]:
@@ -350,10 +392,8 @@ def _amount(request: Request, limit: RateLimit) -> int:
     Of the bytes of writes these are `ENTRY_BYTES` and its body. A body without Content-Length counts as the largest.
     Nobody knows yet what it appends to the log, but a user who owes bytes of the log is refused.
     """
-    if limit not in BYTE_LIMITS:
-        return 1
-    if limit is LOG_BYTES:
-        return 0
+    if limit is not WRITE_BYTES:
+        return 0 if limit is LOG_BYTES else 1
     length = declared_length(request.headers)
     if length is None:
         length = MAX_BODY_BYTES if hdrs.TRANSFER_ENCODING in request.headers else 0

@@ -79,13 +79,13 @@ class UsualRequest(dict[Any, Any]):
         self.route = route
 
 
-async def begin_to_ask(request: Request | None) -> None:
-    """Return when a request that opens a stream may wait for Redis or for anything else; see `Opening.ask`.
+async def hold_slot(request: Request | None) -> None:
+    """Return when a request that opens a stream may wait for Redis or for anything else: see `Opening.hold_slot`.
 
     Every other request may wait at any time, also ``request`` None.
     """
     if request is not None and OPENING in request:
-        await request[OPENING].ask()
+        await request[OPENING].hold_slot()
 
 
 class StreamRoutes:

@@ -119,9 +119,13 @@ def _describe_violation(text: str, struct_type: type, path: str) -> str:
         return f"must have {_BOUND_NAMES[length[2]]}{length[3]} {unit}{'' if length[3] == '1' else 's'}"
     if bound := re.match(r"Expected `(?:int|float)` (>=|<=) (-?\d+)", text):
         return f"must be {_BOUND_NAMES[bound[1]]}{bound[2]}"
-    for schema in _schemas_at(struct_type, path):
+    schemas = _schemas_at(struct_type, path)
+    for schema in schemas:
         if "enum" in schema and text.startswith("Invalid enum value"):
-            return f"must be one of {', '.join(str(value) for value in schema['enum'])}"
+            one_of = "one of " if len(schema["enum"]) > 1 else ""
+            values = one_of + ", ".join(str(value) for value in schema["enum"])
+            others = (other["type"] for other in schemas if "enum" not in other and other.get("type") != "null")
+            return f"must be {' or '.join([values, *map(_name_types, others)])}"
         if "description" in schema and "pattern" in schema and "matching regex" in text:
             return f"must be {schema['description']}"
     return "is invalid"

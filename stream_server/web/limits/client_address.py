@@ -15,6 +15,7 @@ from multidict import MultiMapping
 from stream_server.config.settings import InvalidSetting
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_FORWARDED_ADDRESSES = 20
 """Number of addresses that are read from a header, from the right. More proxies than this stand in no row."""
@@ -35,21 +36,30 @@ Some proxies leave out the quotation marks around a port or an IPv6 address.
 _PORT = re.compile(r"^(\d+\.\d+\.\d+\.\d+):\d+$")
 
 
+def read_networks(setting: str, flag: str) -> list[Network]:
+    """Return the addresses and networks in a setting, with commas between them.
+
+    Raises `InvalidSetting`, which names ``flag``, if a part is no address or network.
+    """
+    networks = list[Network]()
+    for text in filter(None, map(str.strip, setting.split(","))):
+        try:
+            networks.append(ipaddress.ip_network(text, strict=False))
+        except ValueError:
+            raise InvalidSetting(f"{flag} holds {text[:64]!r}, which is no address or network") from None
+    return networks
+
+
 class TrustedProxies:
     """The proxies that may say for whom they ask, by their networks, and the header in which they say it."""
 
     def __init__(self, setting: str, header: str = "X-Forwarded-For") -> None:
-        """``setting`` has addresses or networks, separated by commas; ``header`` is the name of the header.
+        """``setting`` has the addresses or networks of the trusted proxies, separated by commas.
 
-        Raises `InvalidSetting` for anything else.
+        ``header`` is the name of the header in which a proxy tells the client's address. Raises `InvalidSetting` if a
+        part of ``setting`` is no address or network, or if ``header`` cannot be the name of a header.
         """
-        self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
-        for text in filter(None, map(str.strip, setting.split(","))):
-            try:
-                self._networks.append(ipaddress.ip_network(text, strict=False))
-            except ValueError:
-                message = f"--trusted-proxies holds {text[:64]!r}, which is no address or network"
-                raise InvalidSetting(message) from None
+        self._networks = read_networks(setting, "--trusted-proxies")
         self._header = header.strip()
         if not re.fullmatch(_NAME, self._header):
             raise InvalidSetting(f"--forwarded-header holds {header[:64]!r}, which is no name of a header")

@@ -24,12 +24,14 @@ import resource
 import time
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
 
 from stream_server.config.settings import Config
 from stream_server.monitoring.incidents import LimitHits
 from stream_server.runtime.fair_queue import FairQueue, Slot
+from stream_server.web.http.responses import JSON_HEADERS, date_header
 from stream_server.web.limits.client_address import subject_of_peer
 
 logger = logging.getLogger(__name__)
@@ -55,17 +57,14 @@ class Refusal(NamedTuple):
     message: str
 
     def encode(self) -> bytes:
-        """Return the whole HTTP response. No request has been read, so it closes the connection."""
+        """Return the bytes of the HTTP response. It says that the server closes the connection."""
         member, header = (',"retry_after":1', "Retry-After: 1\r\n") if self.status in {429, 503} else ("", "")
         if self.status == 405:
             header = "Allow: \r\n"  # no method is allowed on such a target (RFC 9110 §10.2.1)
         body = f'{{"error":{{"code":"{self.code}","message":"{self.message}"{member}}}}}'
-        head = (
-            f"HTTP/1.1 {self.status} {self.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
-            f"Content-Length: {len(body)}\r\n{header}Connection: close\r\n"
-            "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
-            "Cache-Control: no-store\r\n\r\n"
-        )
+        fields = "".join([f"{name}: {value}\r\n" for name, value in JSON_HEADERS.items()])
+        head = f"HTTP/1.1 {self.status} {self.phrase}\r\n{fields}{header}Content-Length: {len(body)}\r\n"
+        head += f"Date: {date_header()}\r\nConnection: close\r\n\r\n"
         return (head + body).encode()
 
 
@@ -79,18 +78,28 @@ NO_ROOM_FOR_CONNECTION = Refusal(
 NO_ROOM_FOR_REQUEST = Refusal(503, "Service Unavailable", "unavailable", "too many unfinished requests")
 
 
-class Admission(NamedTuple):
-    """The answer of the table to a new connection.
+class SlotKind(Enum):
+    """Which slot of the table a connection has."""
 
-    ``refusal`` is None if it may send all requests. Else ``is_accepted`` tells whether it has one of the slots for
-    the operator: then ``refusal`` answers each request that is not for :data:`OPERATOR_PATHS`.
+    FULL = "one for all requests"
+    OPERATOR = "one for requests to OPERATOR_PATHS alone, because the others are taken"
+    NONE = "none: it was refused, or it has ended, or a stream has its slot"
+
+
+class Admission(NamedTuple):
+    """The slot of a connection, and why it has not a full one.
+
+    Attributes:
+        slot: Which slot it has.
+        refusal: What answers a request for which it has no slot. None with a full slot.
     """
 
+    slot: SlotKind
     refusal: Refusal | None
-    is_accepted: bool
 
 
-ADMITTED = Admission(None, is_accepted=True)
+ADMITTED = Admission(SlotKind.FULL, None)
+NO_SLOT = Admission(SlotKind.NONE, None)
 
 
 class ConnectionSlot:
@@ -179,9 +188,9 @@ class ConnectionTable:
             self.evict_idle(1, of_operator=True)
         if self._operator_count >= OPERATOR_PLACES:
             self.count_refusal(refusal)
-            return Admission(refusal, is_accepted=False)
+            return Admission(SlotKind.NONE, refusal)
         self._operator_count += 1
-        return Admission(refusal, is_accepted=True)
+        return Admission(SlotKind.OPERATOR, refusal)
 
     def count_refusal(self, refusal: Refusal) -> None:
         """Count a refused connection. The log has a line when the table becomes full."""
@@ -191,8 +200,12 @@ class ConnectionTable:
             self._is_full = True
             logger.warning("all %d slots are taken: new connections are refused with 503", self.maximum)
 
-    def release(self, address: str) -> None:
-        """Forget a connection that may send all requests and has ended."""
+    def release(self, address: str, slot: SlotKind = SlotKind.FULL) -> None:
+        """Take back the slot of a connection from ``address`` that has ended."""
+        if slot is SlotKind.OPERATOR:
+            self._operator_count -= 1
+        if slot is not SlotKind.FULL:
+            return
         self._count -= 1
         if self._is_full and self._count < 0.95 * self.maximum:  # so a client that comes and goes causes one line
             self._is_full = False
@@ -200,10 +213,6 @@ class ConnectionTable:
         self._count_by_address[subject] -= 1
         if not self._count_by_address[subject]:
             del self._count_by_address[subject]
-
-    def release_operator(self) -> None:
-        """Forget a connection of the operator that has ended."""
-        self._operator_count -= 1
 
     def limited_subject(self, address: str) -> str:
         """Return the subject under which limits of addresses count ``address``. Empty for a proxy and a unix socket.

@@ -161,11 +161,28 @@ class Payer:
         return any(account.is_over for account in self._accounts)
 
     def wait(self, go_on: Callable[[], None]) -> None:
-        """Call ``go_on`` once, in its turn, when no account is over."""
+        """Call ``go_on`` once, in its turn, when no account is over. If it waits already, it keeps its place."""
         line = self._time.line(self._address, self._user)
-        line.waiting[go_on] = None
-        if len(line.waiting) == 1:
-            line.queue(line.accounts[-1])
+        if go_on not in line.waiting:
+            line.waiting[go_on] = None
+            if len(line.waiting) == 1:
+                line.queue(line.accounts[-1])
+
+    async def wait_for_turn(self) -> None:
+        """Return when no account is over, in the turn of the payer: for work that no client waits for."""
+        turn = asyncio.Event()
+        if self.must_wait(turn.set):
+            try:
+                await turn.wait()
+            finally:
+                self.leave(turn.set)
+
+    def must_wait(self, go_on: Callable[[], None]) -> bool:
+        """Return whether an account is over. Then ``go_on`` is called in its turn, as by :meth:`wait`."""
+        is_over = self.is_over
+        if is_over:
+            self.wait(go_on)
+        return is_over
 
     def leave(self, go_on: Callable[[], None]) -> None:
         """Give up the place of ``go_on`` in its line: it is not called any more."""

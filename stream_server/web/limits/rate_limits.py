@@ -53,7 +53,8 @@ CONNECTS = RateLimit("connects", QUARTER_HOUR, Subject.USER, "connects to stream
 DIALECT_CONNECTS = RateLimit("dialect_connects", QUARTER_HOUR, Subject.USER, "connects to this stream")
 POLLS = RateLimit("polls", MINUTE, Subject.USER, "polls")
 TICKETS = RateLimit("tickets", MINUTE, Subject.USER, "tickets")
-TRIALS = RateLimit("rule_trials", MINUTE, Subject.USER, "explanations and previews of rules")
+TRIALS = RateLimit("rule_trials", MINUTE, Subject.USER, "explanations, previews and counts of rules, and searches")
+WEBHOOK_TESTS = RateLimit("webhook_tests", MINUTE, Subject.USER, "challenges and tests of webhooks")
 LOG_INS = RateLimit("log_ins", QUARTER_HOUR, Subject.LOGIN_AND_ADDRESS, "log-ins of this account")
 LOG_INS_OF_ACCOUNT = RateLimit("log_ins_of_account", QUARTER_HOUR, Subject.LOGIN, "log-ins of this account")
 LOG_INS_OF_ADDRESS = RateLimit("log_ins_of_address", QUARTER_HOUR, Subject.ADDRESS, "log-ins from this address")
@@ -64,14 +65,15 @@ FILES = RateLimit("files", MINUTE, Subject.ADDRESS, "files of the console from t
 
 RATE_LIMITS: tuple[RateLimit, ...] = (
     READS, WRITES, WRITE_BYTES, LOG_BYTES, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS,
-    POLLS, TICKETS, TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
+    POLLS, TICKETS, TRIALS, WEBHOOK_TESTS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS,
+    ANONYMOUS, FILES,
 )  # fmt: skip
 """All rate limits."""
 
 WRITE_LIMITS = (WRITES, WRITE_BYTES, LOG_BYTES)
 """The limits of each write with a token. Some routes have one more."""
 
-BYTE_LIMITS = frozenset({WRITE_BYTES, LOG_BYTES})
+BYTE_LIMITS = (WRITE_BYTES, LOG_BYTES)
 """The limits of bytes, which never refuse a write for somebody's safety."""
 
 

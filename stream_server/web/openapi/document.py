@@ -1,4 +1,4 @@
-"""Builds the OpenAPI 3.1 document of all routes from the URL table."""
+"""Builds the OpenAPI document of all routes from the URL table."""
 
 from collections import Counter
 from functools import cache
@@ -10,7 +10,8 @@ import msgspec
 from stream_server import __version__
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.openapi import operation
-from stream_server.web.openapi.operation import Json
+from stream_server.web.openapi.messages import SCHEMA_REF, Json, Version
+from stream_server.web.openapi.webhooks import webhooks
 from stream_server.web.route import Route
 
 API_DESCRIPTION = (
@@ -18,7 +19,7 @@ API_DESCRIPTION = (
     "The server refuses unknown parameters and members, and names them. Answers may gain members."
 )
 
-_SCHEMAS = operation.SCHEMA_REF.format(name="")
+_SCHEMAS = SCHEMA_REF.format(name="")
 
 TAG_TITLES = {
     "users": "Users: sign-up, look-up and changes; accounts that an administrator creates in bulk.",
@@ -50,8 +51,12 @@ TAG_TITLES = {
 """The titles of the tags whose routes share a module with those of other tags."""
 
 
-def build_document(rows: tuple[Route, ...]) -> Json:
-    """Build the OpenAPI document of the routes in ``rows``.
+PATCHES: dict[Version, str] = {"3.2": "3.2.0", "3.1": "3.1.0"}
+"""The member ``openapi`` of the document in each version."""
+
+
+def build_document(rows: tuple[Route, ...], version: Version = "3.2") -> Json:
+    """Build the OpenAPI document of the routes in ``rows``, in a version of OpenAPI.
 
     The routes of Twitter's protocols have their own parameters and errors. ``x-dialects`` lists them.
     """
@@ -61,18 +66,21 @@ def build_document(rows: tuple[Route, ...]) -> Json:
     names = _operation_ids(rows)
     paths: dict[str, Json] = {}
     for row in rows:
-        paths.setdefault(row.path, {})[row.method.lower()] = operation.build_operation(row, names[row], components)
+        described = operation.build_operation(row, names[row], components, version)
+        paths.setdefault(row.path, {})[row.method.lower()] = described
     queries = {row.query.__name__ for row in rows if row.query is not None}
-    bearer = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    who = "the token of a user; a reader token, which has no user, for the operations that name it"
+    bearer = {"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": who}
     about = "a single-use ticket from `POST /v1/streams/ticket`"
     ticket = {"type": "apiKey", "in": "query", "name": TICKET_PARAMETER, "description": about}
     info = {"title": "stream-server", "version": __version__, "description": API_DESCRIPTION}
     made = {
-        "openapi": "3.1.0",
+        "openapi": PATCHES[version],
         "info": {**info, "license": {"name": "MIT"}},
         "servers": [{"url": "/"}],
         "tags": _tag_descriptions(rows),
         "paths": paths,
+        "webhooks": webhooks(),
         "components": {
             "schemas": {name: schema for name, schema in components.items() if name not in queries},
             "responses": operation.error_responses(),
@@ -87,9 +95,9 @@ def build_document(rows: tuple[Route, ...]) -> Json:
 
 
 @cache
-def encoded_document(rows: tuple[Route, ...]) -> bytes:
+def encoded_document(rows: tuple[Route, ...], version: Version) -> bytes:
     """Return the OpenAPI document of ``rows`` as JSON bytes. Cached, because the URL table does not change."""
-    return msgspec.json.encode(build_document(rows))
+    return msgspec.json.encode(build_document(rows, version))
 
 
 def portable_name(name: str) -> str:

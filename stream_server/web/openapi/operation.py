@@ -6,23 +6,41 @@ The parameters of streams come from the installed filters: the handlers parse th
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from filters.registry import Registry
+from stream_server.store.social.subscriptions import NAME_PATTERN
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.validation import IDEMPOTENCY_KEY_HEADER
+from stream_server.web.openapi.messages import (
+    MESSAGE,
+    MESSAGE_STRUCTS,
+    SCHEMA_REF,
+    STREAM_ITEMS,
+    Json,
+    Version,
+    items_content,
+    message_schema,
+    reference,
+    union_schemas,
+    with_alternatives,
+)
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, PATH_PARAMETER, Route
-from stream_server.web.streaming.framing import NDJSON, SSE
 from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, LAST_EVENT_ID_PARAMETER
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER
+from stream_server.web.streaming.subscription_parser import MAX_SUMMARY_SECONDS
+from stream_server.web.webhooks.requests import REQUEST_STRUCTS
 from stream_server.wire.errors import STATUS_BY_CODE, ErrorResponse
+from stream_server.wire.messages import Event
 from stream_server.wire.objects import Answer
 
-Json = dict[str, Any]
+Shape: TypeAlias = type[Answer] | type[Event]
+"""A struct of the wire, which names the members that the server may leave out."""
+
 TEXT_SCHEMA: Json = {"type": "string"}
 SINCE_PARAMETER = {
     "since": ("a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)", TEXT_SCHEMA)
@@ -33,6 +51,18 @@ STREAM_PARAMETERS = {
         {"type": "boolean", "default": False},
     ),
     **SINCE_PARAMETER,
+    "summary": (
+        "seconds: the stream sends one message `count` for each period of this length, in the place of its events",
+        {"type": "integer", "minimum": 1, "maximum": MAX_SUMMARY_SECONDS},
+    ),
+    "subscription": (
+        "the name of a subscription, instead of all filters and `since`: the stream begins behind its cursor",
+        {"type": "string", "pattern": f"^{NAME_PATTERN}$"},
+    ),
+    "worker": (
+        "of a shared subscription: a name by which this reader is the same over its connections; a poll must have one",
+        {"type": "string", "pattern": f"^{NAME_PATTERN}$"},
+    ),
 }
 """Description and schema of the parameters common to all filter streams, by name."""
 
@@ -44,6 +74,7 @@ def _number_schema(json_type: str, bounds: tuple[int, int, int]) -> Json:
 
 POLL_PARAMETERS = {
     "cursor": ("another name of `since`", TEXT_SCHEMA),
+    "connection": ("beside `cursor`, of a shared subscription: `connection` of the answer that had it", TEXT_SCHEMA),
     "wait": ("seconds until an empty answer", _number_schema("number", WAIT_SECONDS_BOUNDS)),
     "limit": ("maximum number of events", _number_schema("integer", LIMIT_BOUNDS)),
 }
@@ -93,7 +124,6 @@ def _filter_parameters() -> dict[str, tuple[str, Json]]:
     return {each.name: (each.help, TEXT_SCHEMA) for each in Registry.from_entry_points().all()}
 
 
-SCHEMA_REF = "#/components/schemas/{name}"
 _METHOD_AND_PATH = re.compile(r"(``[^`]*``( and )?)+: ")
 
 
@@ -112,16 +142,26 @@ def operation_tag(row: Route) -> str:
 
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
-    """Return the JSON schemas of all query, body and answer structs of ``rows``, by class name."""
+    """Return the JSON schemas of the structs of ``rows``, of the messages of streams, and of the requests of webhooks.
+
+    They have the names of their classes.
+    """
     named = {kind for row in rows for kind in (row.query, row.body, row.response, ErrorResponse, *row.lines)}
+    named |= {*MESSAGE_STRUCTS, *REQUEST_STRUCTS}
     kinds = [kind for kind in named if kind is not None]
     in_order = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
-    answers = {kind.__name__: kind for kind in _answers(Answer)}
-    return {
-        name: portable_schema(_strict(schema, answers[name]) if name in answers else schema)
+    for struct in MESSAGE_STRUCTS:
+        components[struct.__name__] = message_schema(struct, components[struct.__name__])
+    structs: tuple[Shape, ...] = (*_answers(Answer), *MESSAGE_STRUCTS)
+    shapes = {struct.__name__: struct for struct in structs}
+    strict = {
+        name: portable_schema(_strict(schema, shapes[name]) if name in shapes else schema)
         for name, schema in components.items()
     }
+    for struct in MESSAGE_STRUCTS:
+        strict[struct.__name__] = with_alternatives(strict[struct.__name__], struct)
+    return {**strict, **union_schemas()}
 
 
 def _answers(base: type[Answer]) -> Iterator[type[Answer]]:
@@ -132,8 +172,8 @@ def _answers(base: type[Answer]) -> Iterator[type[Answer]]:
         yield from _answers(kind)
 
 
-def _strict(schema: Json, kind: type[Answer]) -> Json:
-    """Return the schema of an answer with all members required that the server always sends.
+def _strict(schema: Json, kind: Shape) -> Json:
+    """Return the schema of an answer or a message with all members required that the server always sends.
 
     Those are all but the members in ``left_out``.
     """
@@ -141,8 +181,8 @@ def _strict(schema: Json, kind: type[Answer]) -> Json:
     for name, member in members.items():
         member.pop("default", None)
         if name in kind.left_out - kind.null_too and "anyOf" in member:
-            (present,) = [option for option in member.pop("anyOf") if option != {"type": "null"}]
-            member.update(present)
+            present = [option for option in member.pop("anyOf") if option != {"type": "null"}]
+            member.update(present[0] if len(present) == 1 else {"anyOf": present})
     return {**schema, "properties": members, "required": [name for name in members if name not in kind.left_out]}
 
 
@@ -150,23 +190,26 @@ def portable_schema(schema: Any) -> Any:
     r"""Return a schema of msgspec in a form that all languages can use, with descriptions in Markdown.
 
     Removes the look-ahead `(?!\n)`, which only Python's `$` needs, and `"items": false` beside `maxItems`, which some
-    client generators cannot read.
+    client generators cannot read. An object without named members may have any: some generators take it for empty.
     """
     if isinstance(schema, dict):
         bounded = "prefixItems" in schema and schema.get("maxItems") == len(schema["prefixItems"])
         kept = {name: part for name, part in schema.items() if not (bounded and (name, part) == ("items", False))}
-        return {name: portable_schema(part) for name, part in kept.items()}
+        is_free = schema.get("type") == "object" and not {"properties", "additionalProperties"} & schema.keys()
+        more = {"additionalProperties": True} if is_free else {}
+        return {name: portable_schema(part) for name, part in kept.items()} | more
     if isinstance(schema, list):
         return [portable_schema(part) for part in schema]
     return schema.replace(r"(?!\n)", "").replace("``", "`") if isinstance(schema, str) else schema
 
 
-def build_operation(row: Route, operation_id: str, components: dict[str, Json]) -> Json:
+def build_operation(row: Route, operation_id: str, components: dict[str, Json], version: Version) -> Json:
     """Build the OpenAPI operation of a route. ``components`` has the schemas of all structs by class name."""
     query = {} if row.query is None else components[row.query.__name__]
     operation: Json = {"operationId": operation_id, "summary": operation_summary(row), "tags": [operation_tag(row)]}
     if row.scope not in {NO_TOKEN, ANY_TOKEN}:
-        operation["description"] = f"The token needs the scope `{row.scope}`."
+        readers = " It may be a reader token." if row.is_for_readers else ""
+        operation["description"] = f"The token needs the scope `{row.scope}`.{readers}"
     operation["security"] = _security_requirements(row)
     required = query.get("required", ())
     parameters = [
@@ -179,8 +222,8 @@ def build_operation(row: Route, operation_id: str, components: dict[str, Json]) 
     ]
     if parameters:
         operation["parameters"] = parameters
-    operation |= _request_body(row)
-    successes = {str(status): _success_response(row, status) for status in (row.status, *row.other_statuses)}
+    operation |= _request_body(row, version)
+    successes = {str(status): _success_response(row, status, version) for status in (row.status, *row.other_statuses)}
     if row.websocket is not None:
         successes["101"] = {"description": "With `Upgrade: websocket`: the messages as text frames, and operations."}
     errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(row, components)}
@@ -287,36 +330,39 @@ def _special_parameters(row: Route) -> list[Json]:
     return [{"name": IDEMPOTENCY_KEY_HEADER, "in": "header", "required": False, "description": about, "schema": schema}]
 
 
-def _request_body(row: Route) -> Json:
+def _request_body(row: Route, version: Version) -> Json:
     if row.body is not None:
         return {"requestBody": {"required": True, "content": _json_content(row.body)}}
     if row.lines:
-        schema = {"oneOf": [{"$ref": SCHEMA_REF.format(name=line.__name__)} for line in row.lines]}
+        line = {"oneOf": [reference(kind.__name__) for kind in row.lines]}
         about = "One JSON object a line. The schema is that of a line."
-        content = {row.media_type: {"schema": schema}}
+        content = items_content({row.media_type: line}, version)
         return {"requestBody": {"required": True, "description": about, "content": content}}
     return _describe_stream_body(row) if row.query is None and row.method == "POST" else {}
 
 
-def _success_response(row: Route, status: int) -> Json:
+def _success_response(row: Route, status: int, version: Version) -> Json:
     """Return the OpenAPI response for a success. The first docstring line of the answer's class describes it."""
-    response: Json = {
-        "description": "The messages, for as long as the connection lasts." if row.is_streaming else "Done."
-    }
+    messages = f"The messages, each a `{MESSAGE}`, for as long as the connection lasts."
+    response: Json = {"description": messages if row.is_streaming else "Done."}
     if row.response is not None:
         response["description"] = (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
-        response["content"] = _json_content(row.response, row.media_type)
+        response["content"] = (
+            items_content({row.media_type: reference(row.response.__name__)}, version)
+            if row.lines
+            else _json_content(row.response)
+        )
         if status == 201 and "id" in row.response.__struct_fields__:
             response["headers"] = {"Location": _header_object("the path of the new object")}
     elif row.is_streaming:
-        response["content"] = {media: {"schema": {"type": "string"}} for media in (SSE, NDJSON)}
+        response["content"] = items_content({media: reference(name) for media, name in STREAM_ITEMS.items()}, version)
     elif row.media_type != JSON_MEDIA_TYPE:
         response["content"] = {row.media_type: {"schema": {"type": "string"}}}
     return response
 
 
-def _json_content(struct_type: type[msgspec.Struct], media_type: str = JSON_MEDIA_TYPE) -> Json:
-    return {media_type: {"schema": {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}}}
+def _json_content(struct_type: type[msgspec.Struct]) -> Json:
+    return {JSON_MEDIA_TYPE: {"schema": reference(struct_type.__name__)}}
 
 
 def _header_object(description: str, schema: Json | None = None) -> Json:

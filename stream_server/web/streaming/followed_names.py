@@ -6,7 +6,8 @@ A login never changes and an id of another site never names another user, so the
 
 from collections.abc import Mapping
 
-from filters.error import ParameterError, split_list
+from filters.base import split_list
+from filters.error import ParameterError
 from filters.follow import MAX_IDS, ME, USER_ID
 from stream_server.store.social.users import Users
 from stream_server.web.http.fields import FOREIGN_ID_PATTERN, LOGIN_PATTERN

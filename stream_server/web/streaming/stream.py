@@ -21,6 +21,7 @@ from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED, SERVER_NAME
 from stream_server.web.route import AppValues, Request
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
+from stream_server.web.streaming.filtered_stream import prepare_filtered_stream
 from stream_server.web.streaming.framing import (
     TEXT_ENCODERS,
     negotiate_media_type,
@@ -30,10 +31,10 @@ from stream_server.web.streaming.framing import (
 )
 from stream_server.web.streaming.response_head import encode_head, head_fields
 from stream_server.web.streaming.stream_connection import StreamConnection
-from stream_server.web.streaming.stream_plan import StreamPlan, plan_filtered_stream, plan_user_stream
+from stream_server.web.streaming.stream_plan import StreamPlan, plan_user_stream
 
-Planner = Callable[[Request, Framing], Awaitable[StreamPlan]]
-"""Plans the stream of a request. Raises for each refusal."""
+Prepare = Callable[[Request, Framing], Awaitable[StreamPlan]]
+"""Plans the stream of a request, and takes over the subscription that it reads, if any. Raises for each refusal."""
 
 HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}).decode()
 """Limits that `hello` reports, encoded: most phrases, ids and boxes of one stream."""
@@ -47,21 +48,21 @@ _GAP = "\x00"
 
 async def filter_stream(request: Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
-    return await _plan_and_open(request, plan_filtered_stream, is_personal=False)
+    return await _prepare_and_open(request, prepare_filtered_stream, is_personal=False)
 
 
 async def user_stream(request: Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream/user``: send live events by users whom the caller follows, or about the caller."""
-    return await _plan_and_open(request, plan_user_stream, is_personal=True)
+    return await _prepare_and_open(request, plan_user_stream, is_personal=True)
 
 
-async def _plan_and_open(request: Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
-    """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
+async def _prepare_and_open(request: Request, prepare: Prepare, *, is_personal: bool) -> web.StreamResponse:
+    """Check the request with ``prepare``, then open the stream. All errors come before the first byte of the answer."""
     accept, coding = request.headers.get(hdrs.ACCEPT, "*/*"), request.headers.get(hdrs.ACCEPT_ENCODING)
     if request.app[CONFIG].compress_streams == "off":
         coding = None
     framing, content_type = _select_framing(accept, coding, request.version >= (1, 1), is_personal)
-    return open_stream(request, await planner(request, framing), content_type)
+    return open_stream(request, await prepare(request, framing), content_type)
 
 
 @lru_cache(64)
@@ -117,8 +118,9 @@ def open_stream(request: Request, stream_plan: StreamPlan, content_type: str) ->
     slot = limits.take_stream(request)
     try:
         connection = StreamConnection(
-            owner.require_client(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes, departures=hub.departures
-        )
+            owner.require_client(), chunked=is_chunked, buffer_bytes=hub.live.limits.buffer_bytes,
+            departures=hub.departures,
+        )  # fmt: skip
         connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
         attach_stream(hub, stream_plan, connection, slot)
         slot.release = owner.detach(connection)
@@ -173,7 +175,11 @@ def attach_stream(
 
     ``release`` is called when the connection has ended.
     """
-    session = StreamSession(hub, stream_plan.subscribe_request, connection, release)
-    connection.on_lost = session.connection_lost
+    lease = stream_plan.lease
+    on_end = release if lease is None else lease.end_with(release)
+    session = StreamSession(hub, stream_plan.subscribe_request, connection, on_end)
+    connection.listener = session
+    if lease is not None:
+        lease.begin(session)
     session.start()
     return session

@@ -5,7 +5,7 @@ needed again. So the HTTP server gives the transport away after the response hea
 """
 
 import asyncio
-from collections.abc import Callable
+from typing import Protocol
 
 from stream_server.hub.client import NO_DESCRIPTOR, Outlet
 from stream_server.hub.disconnect import DisconnectReason
@@ -20,18 +20,27 @@ LOW_WATER_SHARE = 0.75
 """Share of the high-water mark at which catch-up continues. Large, because the hub judges progress by bytes sent."""
 
 
+class Listener(Protocol):
+    """The stream on a connection, which hears of the end of the connection."""
+
+    def stop(self) -> None:
+        """Write nothing more: the client has ended the stream, and its connection is about to close."""
+
+    def connection_lost(self) -> None:
+        """Give back what the stream holds, because its connection is closed. It is called once."""
+
+
 class StreamConnection(asyncio.Protocol):
     """The socket of one open stream, to which the hub writes.
 
     Attributes:
         write: The transport's own method that sends bytes. The hub calls it so often that a wrapper would cost time.
-        buffered_bytes: Function that returns the number of unsent bytes in this process.
-        on_lost: Function that the connection calls once, when it is closed or lost.
+        listener: The stream on this connection. None before it starts, and after the connection was lost.
     """
 
     __slots__ = (
         "_borrower", "_chunked", "_departures", "_descriptor", "_high_water", "_peer", "_transport", "_waiter",
-        "buffered_bytes", "on_lost", "write",
+        "listener", "write",
     )  # fmt: skip
 
     def __init__(
@@ -44,9 +53,8 @@ class StreamConnection(asyncio.Protocol):
         """
         self._departures = departures
         self.write = transport.write
-        self.buffered_bytes = transport.get_write_buffer_size
         self._peer: TcpPeer | None = None
-        self.on_lost: Callable[[], None] = _ignore_close
+        self.listener: Listener | None = None
         self._transport = transport
         self._chunked = chunked
         self._high_water = min(HIGH_WATER_BYTES, buffer_bytes // 2)
@@ -54,6 +62,10 @@ class StreamConnection(asyncio.Protocol):
         self._borrower: Outlet | None = None
         self._descriptor = NO_DESCRIPTOR
         self.lend_descriptor(None)
+
+    def buffered_bytes(self) -> int:
+        """Return the number of unsent bytes in this process, 0 after the connection was lost."""
+        return 0 if self._peer is LOST_PEER else self._transport.get_write_buffer_size()
 
     def lend_descriptor(self, borrower: Outlet | None) -> None:
         """Keep the socket's descriptor in ``borrower.descriptor`` whenever nothing is unsent, until the next call.
@@ -93,23 +105,32 @@ class StreamConnection(asyncio.Protocol):
         """Ignore what the client sends: a client has nothing to send on an open stream."""
 
     def eof_received(self) -> bool:
-        """Close the transport in turn, because thousands may leave at once. Return that it must not close itself."""
+        """Abort the transport in turn, because thousands may leave at once. Return that it must not close itself."""
         self._departures.run_in_turn(self._close)
         return True
 
     def _close(self) -> None:
-        """Close the transport, which drops what is written to it from now on. So take the descriptor back."""
-        self._transport.close()
+        """Abort the transport, which drops what is written to it from now on. So take the descriptor back.
+
+        The stream stops here, in its turn, and so does everything that limits how long its client may take no byte. So
+        nothing waits for unsent bytes: a client that reads no more would keep its connection for good. What is left to
+        do when the connection is lost needs no turn of its own.
+        """
+        self._transport.abort()
         self.lend_descriptor(None)
+        if self.listener is not None:
+            self.listener.stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Raise an error in the task that waits in ``wait_writable``, if any. Call ``on_lost`` once."""
-        self.lend_descriptor(None)
+        """Raise an error in the task that waits in ``wait_writable``, if any. Tell the listener."""
+        if self._borrower is not None:
+            self.lend_descriptor(None)
         self._peer = LOST_PEER
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
-        on_lost, self.on_lost = self.on_lost, _ignore_close
-        on_lost()
+        listener, self.listener = self.listener, None
+        if listener is not None:
+            listener.connection_lost()
 
     def pause_writing(self) -> None:
         """Take the descriptor back: bytes that are sent by it would overtake the unsent ones."""
@@ -149,7 +170,3 @@ class StreamConnection(asyncio.Protocol):
     def fail(self) -> None:
         """Close the connection at once, because the server failed."""
         self.abort()
-
-
-def _ignore_close() -> None:
-    """Do nothing. It is ``on_lost`` before the hub starts the stream, and after the connection was lost."""

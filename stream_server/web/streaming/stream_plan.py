@@ -4,9 +4,10 @@ Three positions of the log belong to a plan::
 
     log   --- start ------------- read_at -------- head --->
 
-*start*: the stream begins after it. *read_at*: where the log ended when Redis was asked about the user, such as for
-the relations of a viewer or for saved rules. *head*: what this process has received. What a user may see is what was
-read, changed by the entries that come later. So a plan waits until the head is at the start, and at `read_at`.
+*start*: the stream begins after it; by default it is the head (`AT_HEAD`). *read_at*: where the log ended when Redis
+was asked about the user, such as for the relations of a viewer. *head*: what this process has received. What a user may
+see is what was read, changed by the entries that come later. So a plan waits until the head is at the start, and at
+`read_at`.
 
 The numbers of positions are compared, because numbers have no holes: a head with the number of another position, or a
 higher one, has all before it. Times are compared as well where Redis may have lost the other position: new entries
@@ -14,9 +15,9 @@ reuse the numbers of lost ones, and have later times.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Collection, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from filters.error import ParameterError
@@ -25,14 +26,17 @@ from filters.narrowing import KINDS, PERSONAL_KINDS, Kinds
 from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
 from filters.suggestion import did_you_mean
-from stream_server.errors import BadRequest, Forbidden, Unavailable
-from stream_server.events.entry import SavedRule
+from filters.within import Within
+from stream_server.errors import Forbidden, Unavailable
+from stream_server.events.internal import SavedRule
 from stream_server.events.position import Position
 from stream_server.hub.client import BoundFilters, StreamToken, SubscribeRequest
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import RULES_FORGOTTEN, Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
+from stream_server.security.claims import Reader
+from stream_server.store.social.subscriptions import Ack
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, STORE
 from stream_server.web.http.opening import Opening
 from stream_server.web.http.query import query_of
@@ -42,20 +46,10 @@ from stream_server.web.limits.processor_time import Payer
 from stream_server.web.route import AppValues, Request
 from stream_server.web.shared_text import shared
 from stream_server.web.streaming.followed_names import resolve_followed
-from stream_server.web.streaming.parameters import (
-    LAST_EVENT_ID_PARAMETER,
-    OF_ONE_REQUEST,
-    read_query_parameters,
-    read_stream_parameters,
-)
-from stream_server.web.streaming.stream_start import StreamStart, parse_cursor, resolve_start
-from stream_server.web.streaming.subscription_parser import (
-    SUBSCRIPTION_PARSER,
-    ReadyFilters,
-    StreamFilters,
-    UnreadyFilters,
-    describe,
-)
+from stream_server.web.streaming.leases import Lease
+from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, read_stream_parameters
+from stream_server.web.streaming.stream_start import AT_HEAD, StreamStart, parse_cursor, resolve_start
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, OwnFilters, ParsedFilters, describe
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 """Header in which an EventSource sends the cursor of the last event that it received, beside its original URL."""
@@ -68,8 +62,6 @@ _ALL_KINDS = Kinds(USER_STREAM_KINDS)
 HEAD_WAIT_SECONDS = 5.0
 """Seconds that a request waits for this server's hub to reach a position which the client already knows."""
 
-_NUMBER_PATTERN = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
-
 
 class StreamPlan(NamedTuple):
     """Input of `open_stream`.
@@ -78,81 +70,96 @@ class StreamPlan(NamedTuple):
         subscribe_request: The hub's request for the events.
         known_gaps: What the stream cannot deliver before its start.
         may_warn: Whether the stream may begin with warnings about its filters.
+        subscription: The named subscription that it reads, as an ack of its start; None for none.
     """
 
     subscribe_request: SubscribeRequest
     known_gaps: Sequence[Gap]
     may_warn: bool = True
-
-
-async def plan_filtered_stream(request: Request, framing: Framing) -> StreamPlan:
-    """Plan a stream of `/v1/stream`. A process remembers what a query asks for, because many clients send it again."""
-    parser, text = request.app[SUBSCRIPTION_PARSER], request.rel_url.raw_query_string
-    if request.method == "POST":
-        filters = await read_stream_parameters(request, parser.separators, parser.read)
-    elif (known := parser.known.get(text)) is not None:
-        filters = known
-    else:
-        filters = parser.read(read_query_parameters(request, parser.separators))
-        is_whole = filters.subscription is not None and filters.since is None
-        if is_whole and OF_ONE_REQUEST.isdisjoint(query_of(request).names):
-            parser.known.remember(text, filters)
-    return await plan_stream(request, filters, framing)
+    subscription: Ack | None = None
+    lease: Lease | None = None
 
 
 async def plan_stream(
-    request: Request, filters: StreamFilters, framing: Framing, start_parameter: str = "since"
+    request: Request, filters: OwnFilters, framing: Framing, start_parameter: str = "since", *, resumes: bool = True
 ) -> StreamPlan:
     """Check a request for a stream of these filters, and return the plan with its start position.
 
     A request that the front door has read waits for its turn before Redis is asked anything. ``start_parameter`` names
-    the start in errors. Raises ApiError, or ParameterError for an invalid filter.
+    the start in errors. With ``resumes``, the place of an EventSource takes precedence over that start. Raises
+    ApiError, or ParameterError for an invalid filter.
     """
     app, claims, opening = request.app, request[CLAIMS], request[OPENING]
-    if isinstance(filters, ReadyFilters):
-        subscription = filters.subscription
+    ready = filters if isinstance(filters, ParsedFilters) and filters.are_ready else None
+    if ready is not None:
+        subscription = ready.subscription
         if subscription.required_scopes:
             require_scopes(subscription, claims.scopes)
     else:
         payer = app[LIMITS].payer(request)
         subscription = await parse_filters(app, filters, claims.scopes, payer, opening)
-    start = await _find_start(request, filters.since, start_parameter)
+    if claims.reader is not None:
+        show = _show_to_reader_shared if isinstance(filters, ParsedFilters) else show_to_reader
+        subscription = show(subscription, claims.reader)
+    start = await _find_start(request, filters.since, start_parameter, resumes=resumes)
     viewer = None
     if not subscription.viewer_independent:
         viewer = await load_viewer(app, claims.sub, opening)
-    if start is not None:
-        await wait_for_head(app[HUB], start.position)
-    position = None if start is None else start.position
-    if isinstance(filters, ReadyFilters):
-        bound = BoundFilters(subscription, viewer, None, app[HUB].head if position is None else position)
+    await wait_for_head(app[HUB], start.position)
+    if ready is not None:
+        bound = BoundFilters(subscription, start.position_at(app[HUB].head), viewer=viewer)
     else:
-        bound = await bind_filters(app, claims.sub, subscription, viewer, position, opening)
+        bound = await bind_filters(app, claims.sub, subscription, viewer, start, opening, payer)
+    if filters.summary_ms:
+        framing = framing._replace(summary_ms=filters.summary_ms)
     return _make_plan(request, filters.description, bound, framing, start, may_warn=filters.may_warn)
 
 
 async def parse_filters(
-    app: AppValues, filters: StreamFilters, scopes: frozenset[str], payer: Payer, opening: Opening
+    app: AppValues, filters: OwnFilters, scopes: frozenset[str], payer: Payer, opening: Opening
 ) -> Subscription:
     """Return the parsed filters of a stream. Raises as `plan_stream` does.
 
     Puts the ids of users in the place of their names in ``follow``. This takes a round trip if it has names, and so do
-    rules that name users by login. ``scopes`` are those of the caller's token. Long
-    filters are parsed in a thread, for whose time ``payer`` pays.
+    rules that name users by login. ``scopes`` are those of the caller's token. Long filters are parsed in a thread, for
+    whose time ``payer`` pays.
     """
-    subscription = filters.subscription
-    if isinstance(filters, UnreadyFilters) and subscription is None:
-        await opening.ask()
+    if isinstance(filters, ParsedFilters):
+        subscription = filters.subscription
+    else:
+        await opening.hold_slot()
         parameters = filters.parameters
         if not filters.impersonal:  # the protocols of Twitter know ids only
             parameters = await resolve_followed(app[STORE].users, parameters)
         subscription = await app[SUBSCRIPTION_PARSER].parse(filters, parameters, payer)
-    assert subscription is not None
     rules = subscription.find_base(Rules.name)
     if isinstance(rules, Rules) and (logins := rules.logins()):
-        await opening.ask()
+        await opening.hold_slot()
         rules.check_logins(await app[STORE].users.resolve_logins(logins))
     require_scopes(subscription, scopes)
     return subscription
+
+
+def show_to_reader(subscription: Subscription, reader: Reader) -> Subscription:
+    """Return the filters of a stream with a reader token: public events only, and within the rule of the token.
+
+    Raises Forbidden for filters that need a user, and if the token's rule is invalid.
+    """
+    if subscription.uses_me or subscription.find_base(SavedRules.name) is not None:
+        raise Forbidden("a reader token has no user, so it has neither saved rules nor followed users")
+    return subscription.for_everybody(_parse_within(reader.within) if reader.within else None)
+
+
+_show_to_reader_shared = lru_cache(256)(show_to_reader)
+"""Shares the filters of visitors who ask for the same. Long filters are not kept: they may take 100 KB each."""
+
+
+@lru_cache(1024)
+def _parse_within(text: str) -> Within:
+    try:
+        return Within.parse(text)
+    except ParameterError as error:
+        raise Forbidden(f"the token's `within` is not a rule: {error.message}") from error
 
 
 def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
@@ -162,26 +169,28 @@ def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
 
 
 async def bind_filters(
-    app: AppValues, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position | None,
-    opening: Opening,
+    app: AppValues, uid: str, subscription: Subscription, viewer: Viewer | None, start: StreamStart, opening: Opening,
+    payer: Payer,
 ) -> BoundFilters:  # fmt: skip
     """Return the filters with what depends on the user: saved rules, and the users whom the user follows.
 
-    They begin after ``position``, None for the head. They begin later if rules that the user had there are forgotten.
+    They begin at ``start``. They begin later if rules that the user had there are forgotten. ``payer`` pays for the
+    time that saved rules take.
     """
     hub, rules, private_view = app[HUB], app[STORE].rules, None
+    position = start.position_at(hub.head)
     if subscription.find_base(SavedRules.name) is not None:
-        await opening.ask()
+        await opening.hold_slot()
         saved: Collection[SavedRule]
-        saved, read_at = await (rules.get_all(uid) if position is None else rules.get_all_at(uid, position))
-        await wait_for_head(hub, read_at)
-        subscription, position = subscription.replace_base(await hub.saved_rules.build(uid, saved)), read_at
-    if position is None:
-        position = hub.head
+        saved, position = await (rules.get_all(uid) if start is AT_HEAD else rules.get_all_at(uid, start.position))
+        await wait_for_head(hub, position)
+        parse_rule = partial(app[SUBSCRIPTION_PARSER].parse_rule, payer=payer)
+        built = await payer.run_steps(hub.saved_rules.build(uid, saved, parse_rule))
+        subscription = subscription.replace_base(built)
     if viewer is not None and subscription.uses_me:
         private_view, following = make_private_view(app, viewer)
         subscription = subscription.with_following(following)
-    return BoundFilters(subscription, viewer, private_view, position)
+    return BoundFilters(subscription, position, viewer=viewer, private_view=private_view)
 
 
 async def plan_user_stream(request: Request, framing: Framing) -> StreamPlan:
@@ -193,16 +202,16 @@ async def plan_user_stream(request: Request, framing: Framing) -> StreamPlan:
     kinds = read_user_stream_kinds(parameters)
     start = await _find_start(request, since)
     viewer = await load_viewer(app, request[CLAIMS].sub, request[OPENING])
-    if start is not None:
-        await wait_for_head(app[HUB], start.position)
-    bound = bind_user_filters(app, kinds, viewer, app[HUB].head if start is None else start.position)
+    await wait_for_head(app[HUB], start.position)
+    bound = bind_user_filters(app, kinds, viewer, start.position_at(app[HUB].head))
     return _make_plan(request, description, bound, framing, start)
 
 
 def bind_user_filters(app: AppValues, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
     """Return the filters of a user's own stream, which begins after ``position``."""
     private_view, following = make_private_view(app, viewer, is_user_stream=True)
-    return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, private_view, position)
+    subscription = Subscription([Home(viewer.user_id, following)], [kinds])
+    return BoundFilters(subscription, position, viewer=viewer, private_view=private_view)
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
@@ -226,7 +235,7 @@ async def load_viewer(app: AppValues, uid: str, opening: Opening) -> Viewer:
     known, head = hub.viewer_cache.get_loaded(uid), hub.head
     if known is not None and head >= store.last_written and head.n >= known.read_at.n:
         return known
-    await opening.ask()
+    await opening.hold_slot()
     viewer = await hub.viewer_cache.get(uid)
     # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
     head = await store.log.head() if hub.head < store.last_written else viewer.read_at
@@ -247,46 +256,50 @@ def make_private_view(
     return view, following
 
 
+_share_token = lru_cache(1024)(StreamToken)
+"""Shares one object among the streams of a token, because thousands of visitors may have the same one."""
+
+
 def _make_plan(
-    request: Request, description: str, bound: BoundFilters, framing: Framing, start: StreamStart | None, *,
+    request: Request, description: str, bound: BoundFilters, framing: Framing, start: StreamStart, *,
     may_warn: bool = True,
 ) -> StreamPlan:  # fmt: skip
     """Return the plan of a stream: a subscribe request with a random connection id, and the gaps before the start."""
     claims = request[CLAIMS]
-    token = StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
+    token = _share_token(claims.jti, claims.session, claims.iat, claims.exp)
     subscribe_request = SubscribeRequest(
         read_request_id(), claims.sub, token, bound.subscription, framing, bound.position,
         viewer=bound.viewer, private_view=bound.private_view,
         opened_ms=time.time_ns() / 1e6, path=shared(request.path), parameters=description,
     )  # fmt: skip
-    gaps = list[Gap]()
-    if start is not None:
-        if start.known_gap is not None:
-            gaps.append(start.known_gap)
-        if bound.position != start.position:  # the rules of before are forgotten
-            missed = bound.position.n - start.position.n
-            gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
+    gaps = [] if start.known_gap is None else [start.known_gap]
+    if start is not AT_HEAD and bound.position != start.position:  # the rules of before are forgotten
+        missed = bound.position.n - start.position.n
+        gaps.append(Gap(start.position.cursor, bound.position, RULES_FORGOTTEN, missed))
     return StreamPlan(subscribe_request, gaps, may_warn)
 
 
-async def _find_start(request: Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
-    """Return the start of a stream, None for the hub's head. Raises BadRequest if it is invalid.
+async def _find_start(
+    request: Request, since: str | None, start_parameter: str = "since", *, resumes: bool = True
+) -> StreamStart:
+    """Return the start of a stream. Raises BadRequest if it is invalid.
 
-    It stands in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``, which came as ``start_parameter``. An
-    EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
-    than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
+    If the stream ``resumes``, it stands in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``, which came as
+    ``start_parameter``. An EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the
+    URL. So both are newer than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
+    A subscription does not resume there: what a client has received it may not have handled. Nor does a look back.
     """
-    text, parameter = request.headers.get(LAST_EVENT_ID_HEADER), LAST_EVENT_ID_HEADER
-    if not text and LAST_EVENT_ID_PARAMETER in query_of(request).names:
+    text, parameter = request.headers.get(LAST_EVENT_ID_HEADER) if resumes else None, LAST_EVENT_ID_HEADER
+    if resumes and not text and LAST_EVENT_ID_PARAMETER in query_of(request).names:
         text, parameter = query_of(request).values(LAST_EVENT_ID_PARAMETER)[-1], LAST_EVENT_ID_PARAMETER
     if not text:
         if since is None:
-            return None
+            return AT_HEAD
         text, parameter = since, start_parameter
     position = parse_cursor(text)
     if position is not None and request.app[HUB].ring.contains(position):
-        return StreamStart(position, None)  # this process has received the entry
-    await request[OPENING].ask()
+        return StreamStart(position)  # this process has received the entry
+    await request[OPENING].hold_slot()
     log = request.app[STORE].log
     return await resolve_start(text, log, now_ms=log.now_ms, param=parameter)
 
@@ -301,12 +314,3 @@ async def wait_for_head(hub: Hub, position: Position) -> None:
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise Unavailable("this server is behind the log; try again", retry_after=1) from None
-
-
-def pop_number(parameters: dict[str, str], name: str, default: float, minimum: float, maximum: float) -> float:
-    """Remove the parameter ``name``; return its number, or ``default`` if absent. Raises BadRequest out of bounds."""
-    text = parameters.pop(name, None)
-    value = default if text is None else float(text) if _NUMBER_PATTERN.fullmatch(text) else float("nan")
-    if not minimum <= value <= maximum:
-        raise BadRequest(f"must be a number from {minimum:g} to {maximum:g}", param=name)
-    return value

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from stream_server.errors import BadRequest, InvalidCursor
-from stream_server.events.position import EPOCH_MS, LOG_START, Position
+from stream_server.events.position import EPOCH_MS, LOG_START, Position, parse_age_ms
 from stream_server.hub.messages import TRIMMED, Gap
 from stream_server.store.log.event_log import EventLog, LogLookup
 
@@ -28,10 +28,21 @@ If the clock was set back, a lost cursor stays above the head until the server t
 
 
 class StreamStart(NamedTuple):
-    """The start of a stream: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
+    """The start of a stream: after ``position``. ``known_gap`` describes entries lost before it, or is None.
+
+    :data:`AT_HEAD` stands for the start at the head, wherever this is when the stream opens.
+    """
 
     position: Position
-    known_gap: Gap | None
+    known_gap: Gap | None = None
+
+    def position_at(self, head: Position) -> Position:
+        """Return the position after which a stream begins that opens while ``head`` is the head."""
+        return head if self is AT_HEAD else self.position
+
+
+AT_HEAD = StreamStart(LOG_START)
+"""The start of a stream that asks for no other. Every head is at its position already."""
 
 
 async def resolve_start(value: str, log: EventLog, *, now_ms: Callable[[], Awaitable[int]], param: str) -> StreamStart:
@@ -52,6 +63,17 @@ def parse_cursor(text: str) -> Position | None:
     return None if cursor is None or cursor[3] is None else Position(int(cursor[1]), int(cursor[2]), int(cursor[3]))
 
 
+def read_cursor(text: object) -> Position:
+    """Return the position that a cursor to acknowledge names.
+
+    Raises InvalidCursor if it is no whole cursor, or from before all logs: no stream could begin there.
+    """
+    position = parse_cursor(text) if isinstance(text, str) else None
+    if position is None or (position.ms < EPOCH_MS and position != LOG_START):
+        raise InvalidCursor("send the cursor of a message or of an answer, as text", param="cursor")
+    return position
+
+
 async def _start_at_cursor(
     cursor: re.Match[str], log: EventLog, now_ms: Callable[[], Awaitable[int]], param: str
 ) -> StreamStart:
@@ -62,7 +84,7 @@ async def _start_at_cursor(
         return _start_at_floor(LOG_START.cursor, 0, await log.look_up(0, 0))
     located = await log.look_up(ms, seq)
     if located.entry is not None and n in (None, located.entry.position.n):
-        return StreamStart(located.entry.position, None)
+        return StreamStart(located.entry.position)
     if not located.was_trimmed(Position(ms, seq, n or 0)):
         located = await _locate_again(ms, seq, log, await now_ms())
     if (ms, seq) > located.head[:2] or ms < EPOCH_MS:
@@ -99,30 +121,30 @@ def _start_at_floor(cursor: str, n: int | None, located: LogLookup) -> StreamSta
     """
     position = LOG_START if located.floor is None else located.floor.previous()
     if n == position.n or (n == LOG_START.n and not located.has_lost_front):
-        return StreamStart(position, None)
+        return StreamStart(position)
     missed = position.n - n if n is not None and n < position.n else None
     return StreamStart(position, Gap(cursor, position, TRIMMED, missed))
 
 
 async def _start_at_time(value: str, log: EventLog, param: str, now_ms: int) -> StreamStart:
     """Start at the first entry at or after a time. Raises BadRequest for a time later than both now and the head."""
-    ms = _parse_time_ms(value, now_ms, param)
+    ms = parse_time_ms(value, now_ms, param)
     located = await log.look_up(ms, 0)
     if ms > max(now_ms, located.head.ms):
         raise BadRequest("this time is in the future", param=param)
     if located.previous is not None:
-        return StreamStart(located.previous, None)
+        return StreamStart(located.previous)
     if located.floor is None:
-        return StreamStart(located.head, None)
+        return StreamStart(located.head)
     position = located.floor.previous()
     return StreamStart(position, Gap(value, position, TRIMMED, None) if located.has_lost_front else None)
 
 
-def _parse_time_ms(value: str, now_ms: int, param: str) -> int:
+def parse_time_ms(value: str, now_ms: int, param: str) -> int:
     """Return an ISO 8601 time (UTC if without zone) or an age as ms since 1970. Raises InvalidCursor for other text."""
-    age = re.fullmatch(r"-(\d{1,9})([smhd])", value, re.ASCII)
-    if age is not None:
-        return max(0, now_ms - int(age[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[age[2]] * 1000)
+    age_ms = parse_age_ms(value)
+    if age_ms is not None:
+        return max(0, now_ms - age_ms)
     has_date = re.match(r"\d{4}-\d{2}-\d{2}", value, re.ASCII)
     try:
         moment = datetime.fromisoformat(value if has_date else "(not a full date)")

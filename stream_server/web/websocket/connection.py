@@ -14,7 +14,7 @@ from stream_server.hub import disconnect as reasons
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.runtime.event_loop import TurnQueue
 from stream_server.web.limits.processor_time import Payer
-from stream_server.web.streaming.stream_connection import StreamConnection
+from stream_server.web.streaming.stream_connection import Listener, StreamConnection
 from stream_server.web.websocket.frame_reader import FrameFault, FrameReader, Received
 from stream_server.web.websocket.frames import encode_close, encode_frame
 
@@ -41,17 +41,14 @@ FAULT_CODES = {code: name for name, code in CLOSE_CODES.items() if code in {1002
 """The code of the `goodbye` for each close code of a client's fault."""
 
 
-class Receiver(Protocol):
-    """A user of a connection, which tells it about messages, faults and the close of the client."""
+class Receiver(Listener, Protocol):
+    """A user of a connection, which tells it about messages, faults and the end of the client."""
 
     def on_text(self, payload: bytes) -> None:
         """Handle a text message."""
 
     def on_fault(self, reason: DisconnectReason) -> None:
         """End the WebSocket, because the client broke the protocol."""
-
-    def on_close(self) -> None:
-        """Write nothing more, because the client closes the WebSocket."""
 
 
 class WebSocketConnection(StreamConnection):
@@ -181,7 +178,7 @@ class WebSocketConnection(StreamConnection):
         self._reader = None
         was_closing, self._state = self._state, _DEAF
         if was_closing == _OPEN:
-            self.receiver.on_close()
+            self.receiver.stop()
         if self._transport.is_closing():
             return
         if was_closing == _OPEN:

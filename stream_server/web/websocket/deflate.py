@@ -50,15 +50,16 @@ class MessageInflater(Extension):
     """
 
     def __init__(self, max_bytes: int) -> None:
-        """``max_bytes`` is the largest message before it is expanded."""
+        """``max_bytes`` is the largest size of a message in bytes, before it is expanded."""
         _, self._inflater = _NEGOTIATION.process_request_params([], [])
         self._max_bytes = max_bytes
         self._raw_bytes = 0
 
     def decode(self, frame: Frame, *, max_size: int | None = None) -> Frame:
-        """Return the frame with its part of the message, at most ``max_size`` bytes.
+        """Return ``frame`` with its data expanded. A frame that is not compressed stays as it is.
 
-        Raises PayloadTooBig, and ProtocolError for data that are not compressed as agreed.
+        Raises PayloadTooBig if the expanded data of the frame exceed ``max_size`` bytes, or if the message exceeds
+        ``max_bytes`` before it is expanded. Raises ProtocolError if the data are not compressed as agreed.
         """
         if frame.opcode < Opcode.CLOSE:
             self._raw_bytes = len(frame.data) + (self._raw_bytes if frame.opcode is Opcode.CONT else 0)

@@ -13,6 +13,7 @@ from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
+from stream_server.web.http.authentication import require_route_for_readers
 from stream_server.web.http.opening import Opening, OpeningState
 from stream_server.web.http.request_limits import LIMITS, StreamSlot, reject_when_draining
 from stream_server.web.limits.rate_limits import CONNECTS
@@ -52,7 +53,7 @@ class FirstMessage:
         loop = asyncio.get_running_loop()
         late = Unauthorized("no token came in time")
         self._timer = loop.call_later(TOKEN_SECONDS, self._refuse, late, {}, context=EMPTY_CONTEXT)
-        connection.receiver, connection.on_lost = self, self._on_lost
+        connection.receiver = connection.listener = self
         self._app[UNPROVEN].add(self.go_away)
 
     def on_text(self, payload: bytes) -> None:
@@ -72,8 +73,10 @@ class FirstMessage:
         request, app, limits = self._request, self._app, self._app[LIMITS]
         try:
             async with limits.openings.slot() as asking:
-                request[OPENING] = Opening.in_task(asking, OpeningState.ASKING)
+                request[OPENING] = Opening(OpeningState.WITH_SLOT, asking)
                 claims = request[CLAIMS] = await check_token(app, take_token(operation.members), self._slot.address)
+                if claims.reader is not None:
+                    require_route_for_readers(request.route)
                 await limits.check(request, (CONNECTS,))
                 plan = await self._plan()
                 reject_when_draining(request)
@@ -111,13 +114,14 @@ class FirstMessage:
         self._timer.cancel()
         self._connection.close(code, reason)
 
-    def on_close(self) -> None:
+    def stop(self) -> None:
         """Stop the check of a token."""
         if self._task is not None:
             self._task.cancel()
 
-    def _on_lost(self) -> None:
-        self.on_close()
+    def connection_lost(self) -> None:
+        """Forget the socket, which has ended before its token was known."""
+        self.stop()
         self._forget()
 
     def _forget(self) -> None:

@@ -1,4 +1,4 @@
-"""The operations of a client on its open stream: `update` its filters, prolong it by a `token`, `ping`.
+"""The operations of a client on its open stream: `update` its filters, prolong it by a `token`, `ack`, `ping`.
 
 An operation is one JSON object in a text message. Its answer has its ``id``. An answer has no cursor, except that of an
 update, which is a message of the stream: `effective`. A wrong operation is answered by an `error`, and changes nothing.
@@ -10,15 +10,16 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited, Unavailable
+from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, InvalidCursor, RateLimited, Unavailable
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.client import BoundFilters, StreamToken
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
-from stream_server.security.tokens import Claims
-from stream_server.web.http.app_keys import HUB, METRICS
+from stream_server.security.claims import Claims, Reader
+from stream_server.store.social.subscriptions import Ack
+from stream_server.web.http.app_keys import ACKS, HUB, METRICS
 from stream_server.web.http.authentication import authenticate_token
 from stream_server.web.http.body import decode_object
 from stream_server.web.http.middleware import to_api_error
@@ -36,8 +37,15 @@ from stream_server.web.streaming.stream_plan import (
     parse_filters,
     read_user_stream_kinds,
     require_scopes,
+    show_to_reader,
 )
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, describe
+from stream_server.web.streaming.stream_start import StreamStart, read_cursor
+from stream_server.web.streaming.subscription_parser import (
+    SUBSCRIPTION_PARAMETER,
+    SUBSCRIPTION_PARSER,
+    NamedFilters,
+    describe,
+)
 from stream_server.web.websocket.connection import WebSocketConnection
 from stream_server.web.websocket.framing import encode_text
 
@@ -61,10 +69,11 @@ class Operation(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """The scopes that a token gives to a stream. ``jti`` is the token's id."""
+    """The rights that a token gives to a stream: scopes and, for a reader token, limits. ``jti`` is the token's id."""
 
     jti: str
     scopes: frozenset[str]
+    reader: Reader | None
 
 
 def parse_operation(payload: bytes) -> Operation:
@@ -141,18 +150,19 @@ class Update:
 class Operations:
     """Handles the messages of one client on its WebSocket, such as a change of its filters, one after another."""
 
-    __slots__ = ("_address", "_app", "_connection", "_grant", "_session", "_task")
+    __slots__ = ("_app", "_connection", "_grant", "_session", "_slot", "_subscription", "_task")
 
     def __init__(
         self, app: AppValues, connection: WebSocketConnection, session: StreamSession, claims: Claims,
-        address: str,
+        slot: StreamSlot, subscription: Ack | None,
     ) -> None:  # fmt: skip
-        """``address`` is that of the client, as subject of a limit."""
+        """``slot`` is that of the stream. ``subscription`` is what it reads, None for no subscription."""
         self._app = app
         self._connection = connection
         self._session = session
         self._grant = _grant_of(claims)
-        self._address = address
+        self._slot = slot
+        self._subscription = subscription
         self._task: asyncio.Task[None] | None = None
 
     def on_text(self, payload: bytes) -> None:
@@ -166,15 +176,29 @@ class Operations:
                 now = format_iso_time(self._app[HUB].now_ms())
                 self._connection.send(encode_answer("pong", echo, at=now))
                 return
+            if operation.name == "ack":
+                self._ack(operation)
+                return
             handle = {"update": self._update, "token": self._prolong}.get(operation.name)
             if handle is None:
-                message = "the operations are update, token and ping"
+                message = "the operations are update, token, ack and ping"
                 raise BadRequest(message, code="unknown_parameter", param="op")
         except ApiError as error:
             self._answer_error(error, echo)
             return
         self._connection.set_busy(is_busy=True)
         self._task = self._app[HUB].background_tasks.start(self._run(handle, operation), "operation of a WebSocket")
+
+    def _ack(self, operation: Operation) -> None:
+        """Acknowledge everything up to a cursor within a second. There is no answer, unless the ack is wrong."""
+        cursor = read_cursor(operation.members.pop("cursor", None))
+        _refuse_other(operation.members)
+        read = self._subscription
+        if read is None:
+            raise BadRequest("this stream reads no subscription", param="op")
+        if cursor > self._app[HUB].head:
+            raise InvalidCursor("this stream has not sent this cursor", param="cursor")
+        self._app[ACKS].add(read._replace(cursor=cursor))
 
     async def _run(self, handle: Callable[[Operation], Coroutine[Any, Any, None]], operation: Operation) -> None:
         try:
@@ -192,15 +216,17 @@ class Operations:
 
     async def _update(self, operation: Operation) -> None:
         """Check the parameters of an update, then change the filters of the stream."""
+        if self._subscription is not None:
+            raise BadRequest("the parameters of a subscription are changed by PUT /v1/subscriptions", param="op")
         given = operation.members.pop("parameters", None)
         _refuse_other(operation.members)
         if not isinstance(given, dict):
             raise BadRequest("must be a JSON object with the filters", param="parameters")
         client, app = self._session, self._app
-        await app[LIMITS].use_without_request(CONNECTS, client.user_id, self._scopes)
+        await app[LIMITS].use_without_request(CONNECTS, client.user_id or self._slot.address, self._scopes)
         parameters = dict(member_pairs(given, app[SUBSCRIPTION_PARSER].separators))
         if "since" in parameters:
-            raise BadRequest("an open stream goes on from its slot", param="since")
+            raise BadRequest("an open stream goes on from its position", param="since")
         described = describe(parameters)
         bind = await self._plan(client.user_id, parameters)
         refuse = partial(self._answer_error, echo=operation.echo)
@@ -218,14 +244,21 @@ class Operations:
                 return bind_user_filters(app, kinds, await load_viewer(app, uid, FREE_OPENING), position)
 
             return bind_own
-        filters = app[SUBSCRIPTION_PARSER].read(parameters)
+        filters = app[SUBSCRIPTION_PARSER].read_stream(parameters)
+        if isinstance(filters, NamedFilters):
+            raise BadRequest("open another stream for a subscription", param=SUBSCRIPTION_PARAMETER)
+        if filters.summary_ms != self._session.framing.summary_ms:
+            raise BadRequest("an open stream keeps its summary: send the same, or none if it has none", param="summary")
         subscription = await parse_filters(app, filters, self._scopes, self._connection.payer, FREE_OPENING)
+        if self._grant.reader is not None:
+            subscription = show_to_reader(subscription, self._grant.reader)
 
         async def bind(position: Position) -> BoundFilters:
             viewer = None if subscription.viewer_independent else await load_viewer(app, uid, FREE_OPENING)
-            bound = await bind_filters(app, uid, subscription, viewer, position, FREE_OPENING)
+            start, payer = StreamStart(position), self._connection.payer
+            bound = await bind_filters(app, uid, subscription, viewer, start, FREE_OPENING, payer)
             if bound.position != position:
-                message = "rules that you had at this slot are forgotten; try again when the stream is at the head"
+                message = "rules that you had at this position are forgotten; try again when the stream is at the head"
                 raise Unavailable(message, retry_after=1)
             require_scopes(subscription, self._scopes)  # again: another token may have come meanwhile
             return bound
@@ -241,16 +274,21 @@ class Operations:
         return client.subscription.required_scopes | {STREAM_SCOPE}
 
     async def _prolong(self, operation: Operation) -> None:
-        """Let the stream go on with another token of the same user."""
+        """Let the stream go on with another token of the same user, or with a reader token that has the same rule."""
         token = take_token(operation.members)
         client, app = self._session, self._app
-        claims = await check_token(app, token, self._address)
+        claims = await check_token(app, token, self._slot.address)
         if claims.sub != client.user_id:
             raise Forbidden("this token is of another user", code="not_yours", param="token")
+        reader = self._grant.reader
+        if reader is not None and (claims.reader is None or claims.reader.within != reader.within):
+            raise Forbidden("this token has another `within`", code="not_yours", param="token")
         if missing := client.subscription.required_scopes - claims.scopes:
             raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}", param="token")
         if client.disconnect_reason is not None:
             return  # the stream ends, and its goodbye is on the way
+        if claims.reader is not None:
+            self._slot.count_for(app[LIMITS].limited_token(claims.jti, claims.reader, self._slot.token))
         app[HUB].registry.prolong(client, StreamToken(claims.jti, claims.session, claims.iat, claims.exp))
         self._grant = _grant_of(claims)
         expires = format_iso_time(int(claims.exp * 1000))
@@ -260,18 +298,17 @@ class Operations:
         """End the stream with a goodbye and a close frame."""
         self._session.disconnect(reason)
 
-    def on_close(self) -> None:
+    def stop(self) -> None:
         """Stop the stream and the running operation."""
-        self.stop()
+        self._cancel()
         self._session.stop()
 
-    def on_lost(self) -> None:
+    def connection_lost(self) -> None:
         """Clean up after the connection has ended."""
-        self.stop()
+        self._cancel()
         self._session.connection_lost()
 
-    def stop(self) -> None:
-        """Stop the running operation."""
+    def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
@@ -281,8 +318,8 @@ def start_stream(
 ) -> None:
     """Start the planned stream on ``connection``, and handle what its client sends. `hello` has been sent."""
     session = attach_stream(app[HUB], plan, connection, slot)
-    operations = Operations(app, connection, session, claims, slot.address)
-    connection.receiver, connection.on_lost = operations, operations.on_lost
+    operations = Operations(app, connection, session, claims, slot, plan.subscription)
+    connection.receiver = connection.listener = operations
 
 
 def take_token(members: dict[str, Any]) -> str:
@@ -313,7 +350,7 @@ def _refuse_other(members: dict[str, Any]) -> None:
 
 
 def _grant_of(claims: Claims) -> Grant:
-    return Grant(claims.jti, _share(claims.scopes))
+    return Grant(claims.jti, _share(claims.scopes), claims.reader)
 
 
 @lru_cache(256)

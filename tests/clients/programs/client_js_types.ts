@@ -1,6 +1,6 @@
 // What the types of the package allow, and below `@ts-expect-error` what they refuse. TypeScript compiles it; nothing runs it.
 import { ApiError, Client, memoryStore } from "stream-server-client";
-import type { Message, OwnUser, Post, Session, Status, StreamEvent, StreamState } from "stream-server-client";
+import type { Message, OwnUser, Post, Session, Status, StreamEvent, StreamState, Webhook } from "stream-server-client";
 
 declare module "stream-server-client" {
   interface StreamParameters {
@@ -49,6 +49,16 @@ export async function use(token: string): Promise<void> {
   }
   stream.update({ track: "scone" });
   stream.close();
+  const made = await client.putSubscription("work", { track: "tea" }, { since: "-15m", parts: 4, deliver: "https://a.example", batch: 10 });
+  same<Same<typeof made.parameters, Record<string, string>>>();
+  same<Same<typeof made.deliver, Webhook | undefined>>();
+  const outcome = await client.testWebhook("work");
+  console.log(outcome.status, outcome.error, outcome.part, (await client.replaceWebhookSecret("work")).secret);
+  for (const one of await client.subscriptions()) console.log(one.parts?.[0]?.worker, one.deliver?.outcomes[0]?.milliseconds);
+  await client.ack("work", (await client.subscription("work")).cursor, "connection");
+  await client.deleteSubscription("work");
+  // @ts-expect-error no number of parts
+  void client.putSubscription("work", {}, { parts: "four" });
 }
 
 export function wrong(client: Client): void {
@@ -88,9 +98,11 @@ export function handled(client: Client): void {
 export function kindOf(event: StreamEvent): string {
   switch (event.kind) {
     case "post": case "delete": case "like": case "unlike": case "comment": case "uncomment": return "status";
+    case "edit": return event.left ? event.left.uid : event.status.message;
     case "follow": case "unfollow": case "request": case "unrequest": case "block": case "unblock": case "mute": case "unmute": return "relation";
     case "user_update": case "protect": case "unprotect": return event.user.login;
     case "user_delete": return event.user.id;
+    case "count": return event.to;
     case "message": return event.message.talk;
     case "notification": return event.notification.kind;
     case "list_create": case "list_update": case "list_delete": case "list_add": case "list_remove": return event.list.id;

@@ -740,3 +740,92 @@ test("an iterator holds few bytes, and the stream waits for it", async () => {
   assert.equal((await next).value.cursor, "c5");
   stream.close();
 });
+
+test("a loop over a subscription acknowledges what it has left behind, joined, and again after a failure", async () => {
+  const acks = [];
+  let isAway = false;
+  const answers = {
+    "POST /v1/subscriptions/a%20b/ack": ({ body }) => (acks.push(JSON.parse(body).cursor), isAway ? [503, { error: { code: "unavailable", message: "no" } }] : [204, null]),
+  };
+  const { client, made } = streaming(answers);
+  const stream = client.stream({ subscription: "a b" });
+  const iterator = stream[Symbol.asyncIterator]();
+  await until(() => made.length === 2);
+  const socket = made.find((one) => one.url.searchParams.has("subscription"));
+  assert.deepEqual([socket.url.searchParams.get("subscription"), socket.url.searchParams.get("since")], ["a b", null]);
+  socket.say({ kind: "hello", cursor: "c0", connection: "x" });
+  for (const nth of [1, 2, 3]) socket.say({ kind: "post", cursor: `c${nth}` });
+  for (const nth of [1, 2, 3]) assert.equal((await iterator.next()).value.cursor, `c${nth}`);
+  await until(() => acks.length === 1);
+  assert.deepEqual(acks, ["c2"], "the last one is still being handled");
+  isAway = true;
+  const next = iterator.next();
+  await until(() => acks.length === 2);
+  await until(() => stream.acked === "");
+  isAway = false;
+  socket.say({ kind: "heartbeat", cursor: "c9" });
+  await until(() => acks.length === 3);
+  assert.deepEqual(acks, ["c2", "c3", "c9"], "a quiet stream moves on by its heartbeats");
+  socket.say({ kind: "post", cursor: "c10" });
+  assert.equal((await next).value.cursor, "c10");
+  stream.ack("c10");
+  stream.close();
+  await until(() => acks.length === 4);
+  assert.equal(acks[3], "c10", "the end sends what waits");
+  client.stream({ track: "tea" }).ack("c1");
+  assert.equal(acks.length, 4);
+});
+
+test("each call about subscriptions is one request, as in the Python client", async () => {
+  const asked = [];
+  const note = (name, answer) => ({ body }) => (asked.push([name, body === undefined ? null : JSON.parse(body)]), [answer === null ? 204 : 200, answer]);
+  const one = "/v1/subscriptions/a%20b";
+  const kept = { name: "a b", parameters: {}, cursor: "c" };
+  const answers = { [`PUT ${one}`]: kept, [`GET ${one}`]: kept, [`DELETE ${one}`]: null, [`POST ${one}/ack`]: null, [`POST ${one}/test`]: { status: 204 }, [`POST ${one}/secret`]: { secret: "whsec_x" } };
+  const routes = Object.fromEntries(Object.entries(answers).map(([name, answer]) => [name, note(name, answer)]));
+  const client = new Client("http://host", { token: "a", fetch: server({ ...routes, "GET /v1/subscriptions": () => [200, { subscriptions: [kept] }] }).fetch });
+  assert.deepEqual(await client.putSubscription("a b", { track: ["x", "y"] }, { parts: 2, deliver: "https://h.example", batch: 5 }), kept);
+  await client.putSubscription("a b", { firehose: true });
+  assert.deepEqual(await client.subscriptions(), [kept]);
+  assert.deepEqual(await client.subscription("a b"), kept);
+  await client.ack("a b", "c", "x");
+  assert.equal((await client.testWebhook("a b")).status, 204);
+  assert.equal((await client.replaceWebhookSecret("a b")).secret, "whsec_x");
+  assert.equal(await client.deleteSubscription("a b"), undefined);
+  assert.deepEqual(asked, [
+    [`PUT ${one}`, { parameters: { track: ["x", "y"] }, parts: 2, deliver: { url: "https://h.example", batch: 5 } }],
+    [`PUT ${one}`, { parameters: { firehose: true } }],
+    [`GET ${one}`, null],
+    [`POST ${one}/ack`, { cursor: "c", connection: "x" }],
+    [`POST ${one}/test`, null],
+    [`POST ${one}/secret`, null],
+    [`DELETE ${one}`, null],
+  ]);
+});
+
+test("an ack names the connection by which the event came", async () => {
+  const acks = [];
+  const answers = { "POST /v1/subscriptions/work/ack": ({ body }) => (acks.push(JSON.parse(body)), [204, null]) };
+  const { client, made } = streaming(answers);
+  const stream = client.stream({ subscription: "work", worker: "a" });
+  const iterator = stream[Symbol.asyncIterator]();
+  await until(() => made.length === 2);
+  const first = made.find((one) => one.url.searchParams.get("worker") === "a");
+  first.say({ kind: "hello", cursor: "c0", connection: "x" });
+  for (const nth of [1, 2]) first.say({ kind: "post", cursor: `c${nth}` });
+  assert.equal((await iterator.next()).value.cursor, "c1");
+  first.say({ kind: "goodbye", cursor: "c2", code: "rebalanced", retry_after: 0.01 });
+  const isSecond = (one) => one !== first && one.url.searchParams.get("worker") === "a";
+  await until(() => made.some(isSecond));
+  const second = made.find(isSecond);
+  second.say({ kind: "hello", cursor: "c0", connection: "y" });
+  second.say({ kind: "post", cursor: "c3" });
+  assert.equal((await iterator.next()).value.cursor, "c2");
+  assert.equal((await iterator.next()).value.cursor, "c3");
+  await until(() => acks.length > 0);
+  const next = iterator.next();
+  await until(() => acks.at(-1).cursor === "c3");
+  assert.deepEqual(acks.map((one) => one.connection), acks.map((one) => (one.cursor === "c3" ? "y" : "x")));
+  stream.close();
+  await next;
+});

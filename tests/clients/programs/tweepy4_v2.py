@@ -94,9 +94,33 @@ def tell(response: Any) -> None:
     say(answer={"rules": rules, "meta": response.meta, "errors": response.errors})
 
 
+def search(query: str, most: int) -> None:
+    """Report all Tweets that tweepy's paginator finds, and the objects of the first page."""
+    wanted = {"tweet_fields": ["created_at", "entities", "referenced_tweets"], "expansions": ["author_id"]}
+    pages = list(tweepy.Paginator(api.search_recent_tweets, query, max_results=most, **wanted))
+    tweets = [{"text": tweet.text, **of_tweet(tweet)} for page in pages for tweet in page.data or []]
+    say(answer={"found": tweets, "metas": [page.meta for page in pages], **of_includes(pages[0].includes)})
+
+
+def count(query: str, granularity: str, *bounds: str) -> None:
+    """Report the counts of one answer that are not 0. ``bounds`` are further arguments, such as ``since_id=5``."""
+    more = dict(bound.split("=") for bound in bounds)
+    response = api.get_recent_tweets_count(query, granularity=granularity, **more)
+    ends = [bucket["end"] for bucket in response.data]
+    gapless = [bucket["start"] for bucket in response.data[1:]] == ends[:-1]
+    counts = [bucket["tweet_count"] for bucket in response.data if bucket["tweet_count"]]
+    say(answer={"counts": counts, "gapless": gapless, "meta": response.meta})
+
+
 client = Listener(token)
-client.session.mount("https://api.twitter.com", Loopback())
-if verb in {"filter", "sample"}:
+api = tweepy.Client(token)
+for each in (client, api):
+    each.session.mount("https://api.twitter.com", Loopback())
+if verb == "search":
+    search(arguments[0], int(arguments[1]))
+elif verb == "count":
+    count(*arguments)
+elif verb in {"filter", "sample"}:
     fields = {name: value.split(",") for name, value in (argument.split("=") for argument in arguments)}
     getattr(client, verb)(**fields)
 elif verb == "add":

@@ -12,15 +12,19 @@ import aiohttp
 
 from tests.end_to_end.api import mint
 from tests.end_to_end.consumer import MEDIA, number
-from tests.end_to_end.random_faults.oracle import OWN, Record, Told
+from tests.end_to_end.random_faults.oracle import OWN, History, Record, Told
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.sse import EventStream, Lines
+from tests.waiting import eventually
 
 SMALL_BYTES = 4096
 """The receive buffer of a slow client. It is small, so the server soon has to wait for the client."""
 
 LONGEST_RETRY_SECONDS = 0.3
 """The longest wait before a reconnect. The run is short."""
+
+LONGEST_PAUSE_SECONDS = 8.0
+"""The longest pause of a slow client, where no posts are written."""
 
 
 class Cut(Exception):
@@ -51,6 +55,10 @@ class Client:
     @property
     def reached(self) -> int:
         return number(self.cursor) if self.cursor else -1
+
+    def complaints(self, history: History) -> list[str]:
+        """Return what the oracle finds wrong in the messages of all visits."""
+        return history.complaints(self.record)
 
     async def run(self) -> None:
         while True:
@@ -130,6 +138,7 @@ class Listener(Client):
         left = self.most
         while size := int(await reader.readline() or b"0", 16):
             for message in parser.feed(self._plain((await reader.readexactly(size + 2))[:-2])):
+                self.site.codes[message.get("code", "")] += 1
                 self._hear(message)
             left = None if left is None else left - 1
             if left == 0:
@@ -149,14 +158,19 @@ class Sse(Listener):
 
 
 class Slow(Listener):
-    """A stream that pauses now and then. Between two pauses it goes live, because only live clients are warned."""
+    """A stream that pauses now and then, until many posts were written, so also where they are written slowly.
+
+    Between two pauses it goes live, because only live clients are warned.
+    """
 
     small = True
     _next_pause_at = 0.0
 
     async def _rest(self) -> None:
         if time.monotonic() > self._next_pause_at:
-            await asyncio.sleep(self.chance.uniform(0.2, 4.0))  # the slowness is the fault
+            enough = len(self.site.posted) + self.chance.randint(10, 200)
+            with suppress(AssertionError):
+                await eventually(lambda: len(self.site.posted) >= enough, seconds=LONGEST_PAUSE_SECONDS)
             self._next_pause_at = time.monotonic() + self.chance.uniform(1.0, 4.0)
 
     @property

@@ -59,6 +59,7 @@ PHRASES = (
 """Sentences in six languages."""
 
 ALL = ",".join(KINDS)
+"""What the authors of a long run do."""
 
 KIND = ("lines", "lines, gzip", "events", "events, gzip", "socket", "poll")
 UNKIND = ("slow", "silent", "reset", "vanished", "half a head")
@@ -194,14 +195,14 @@ class Author(Writer):
         return f"{self._chance.choice(PHRASES)} {' '.join(self._chance.sample(WORDS, 3))} {self.uid}x{self._number}"
 
     async def _one(self, session: aiohttp.ClientSession) -> None:
-        """Post, and delete the oldest status of many. Sometimes follow, like, or delete a status that is young."""
+        """Post, and delete the oldest status of many. Sometimes follow, like, or edit or delete a young status."""
         await self._post(session)
         if self._is_in_doubt:
             await self._look(session)
         while len(self._mine) > KEPT:
             await self._delete_at(session, 0)
-        if self._chance.random() < 0.1:
-            await self._chance.choice([self._delete, self._follow, self._like])(session)
+        if self._chance.random() < 0.15:
+            await self._chance.choice([self._edit, self._delete, self._follow, self._like])(session)
 
     async def _settled(self, session: aiohttp.ClientSession, deed: Deed, *request: Any, **more: Any) -> Any:
         answer = await super()._settled(session, deed, *request, **more)

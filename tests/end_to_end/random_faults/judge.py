@@ -7,7 +7,7 @@ passed or a writer was told must be on it. What all clients have passed is forgo
 import asyncio
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
@@ -18,8 +18,8 @@ from stream_server.store import keys
 from tests import reference_rules
 from tests.end_to_end.consumer import number
 from tests.end_to_end.random_faults.clients import Client
-from tests.end_to_end.random_faults.ledger import Deed, Ledger, Log, Logged, read_log
-from tests.end_to_end.random_faults.oracle import OWN, Ear, History, Record, Told
+from tests.end_to_end.random_faults.ledger import Deed, Ledger, Log, Logged, read_log, version_of
+from tests.end_to_end.random_faults.oracle import OWN, Ear, History, Record, Told, keep_text
 from tests.reference import Status
 from tests.waiting import eventually
 
@@ -70,10 +70,12 @@ class Judge(History):
         self.found: list[str] = []
         self._redis, self._ledger, self._clients = redis, ledger, clients
         self._head = max(self.log.cursors, key=number, default="0-0.0")
-        self._ears = {_filter(client.record): _ear(client.record) for client in clients}
+        self._ears = {_filter(client.record): self.ear(client.record) for client in clients}
         self._due: dict[Filter, list[Logged]] = {key: [] for key in self._ears}
         self._unknown: set[tuple[str, str]] = set()
         self._ahead: dict[str, list[Logged]] = {}
+        self._texts: dict[str, str] = {}
+        self._held: dict[str, dict[str, str]] = {}
 
     async def look(self) -> None:
         """Judge what came since the last look. Other tasks go on meanwhile."""
@@ -89,6 +91,7 @@ class Judge(History):
             self.checked += len(piece.events)
             self.gaps += sum(told.kind == "gap" for told in piece.told)
             self.found += self.complaints(piece)
+            self._hold(piece)
             await asyncio.sleep(0)
         self._forget()
 
@@ -104,12 +107,30 @@ class Judge(History):
         lost = [(number(told.message["from"]), told.n) for told in record.told if self._tells_a_loss(told)]
         return [entry for entry in piece if not any(begin < entry.n <= end for begin, end in lost)]
 
+    def ear(self, record: Record) -> LongEar:
+        return LongEar(record.params, viewer=record.uid, following=record.following)
+
     def _tells_a_loss(self, gap: Told) -> bool:
         """Whether it is a gap, and the log was trimmed up to its end."""
         return gap.kind == "gap" and gap.message.get("reason") == "trimmed" and gap.n < self.log.first
 
     def _is_as_posted(self, told: Told) -> bool:
-        return told.subject not in self.posted or super()._is_as_posted(told)  # its outcome may be unknown
+        is_known = version_of(told.message["status"]) in self.posted  # if not, its outcome may be unknown
+        return not is_known or super()._is_as_posted(told)
+
+    def _out_of_date(self, record: Record) -> Iterable[str]:
+        """Leave what a client has to `at_the_end`: a piece does not tell what it had before."""
+        return ()
+
+    def _hold(self, piece: Record) -> None:
+        """Note the texts that a client has, if it asks for edits. After a gap it would ask for the pages again."""
+        if "edit" in piece.params.get("kinds", ""):
+            held = self._held.setdefault(piece.name, {})
+            for told in piece.told:
+                if told.kind == "gap":
+                    held.clear()
+                elif told.kind in ("post", "edit", "delete"):
+                    keep_text(held, told.subject, told.message.get("status", {}))
 
     def _read(self) -> Log | None:
         try:
@@ -130,7 +151,10 @@ class Judge(History):
         settled = [deed for deed in self._ledger.deeds if deed.outcome is not None]
         self._ledger.deeds = [deed for deed in self._ledger.deeds if deed.outcome is None]
         self.outcomes.update(deed.outcome for deed in settled if deed.outcome)
-        self.posted |= {deed.subject: deed.status for deed in settled if deed.kind == "post" and deed.written}
+        versions = Ledger()
+        versions.deeds = settled
+        self.posted |= versions.versions()
+        self.begun |= versions.editing()
         self._unknown |= {(deed.uid, deed.subject) for deed in settled if deed.outcome == "unknown"}
         return [deed for deed in settled if deed.written]
 
@@ -159,16 +183,28 @@ class Judge(History):
         return known
 
     def at_the_end(self) -> list[str]:
-        """Return the entries of the log that nobody wrote. No write may be under way."""
-        return [
+        """Return the entries of the log that nobody wrote, and the texts that clients have although they were replaced.
+
+        No write may be under way, and each client must have reached the end of the log.
+        """
+        replaced = [
+            f"{name}: has {text!r} of {status}, which was replaced"
+            for name, held in self._held.items() for status, text in held.items() if self._texts.get(status) != text
+        ]  # fmt: skip
+        return replaced + [
             f"on the log and never acknowledged: {entry}"
             for ahead in self._ahead.values() for entry in ahead if not self._was_unknown(entry)
         ]  # fmt: skip
 
     def _enter(self, entry: Logged) -> None:
         self.entries[entry.cursor] = entry
+        if entry.kind in ("post", "edit", "delete"):
+            keep_text(self._texts, entry.subject, {} if entry.kind == "delete" else entry.wire["status"])
         if entry.kind == "delete":
             self.ends.add(entry.subject)
+        if entry.kind == "edit":  # its author may not have the answer yet, and a replay shows it already
+            self.posted.setdefault(version_of(entry.wire["status"]), entry.wire["status"])
+            self.begun.setdefault(version_of(entry.wire["status"]), 0.0)
         happening = self.happening(entry)
         for key, ear in self._ears.items():
             if ear.hears(happening) is not None:
@@ -186,17 +222,14 @@ class Judge(History):
         self.entries = {cursor: entry for cursor, entry in self.entries.items() if entry.n > least}
         for ear in self._ears.values():
             ear.forget()
-        for old in _oldest(self.posted):
-            del self.posted[old]
+        for versions in (self.posted, self.begun):
+            for old in _oldest(versions):
+                del versions[old]
 
 
 def _filter(record: Record) -> Filter:
     own = OWN in record.params or "@me" in record.params.get("follow", "")
     return (*record.params.items(), record.uid if own else "")
-
-
-def _ear(record: Record) -> LongEar:
-    return LongEar(record.params, viewer=record.uid, following=record.following)
 
 
 def _taken(record: Record) -> Record:
@@ -206,8 +239,8 @@ def _taken(record: Record) -> Record:
     return piece
 
 
-def _oldest(statuses: Mapping[str, object]) -> list[str]:
-    """Return the ids that are to be forgotten, now and then."""
+def _oldest(statuses: Mapping[Any, object]) -> list[Any]:
+    """Return the names that are to be forgotten, now and then."""
     return list(statuses)[:-REMEMBERED] if len(statuses) > 1.1 * REMEMBERED else []
 
 

@@ -11,7 +11,7 @@ import redis
 
 from stream_server.store import keys
 
-KINDS = ("post", "delete", "follow", "unfollow", "like", "unlike")
+KINDS = ("post", "edit", "delete", "follow", "unfollow", "like", "unlike")
 """The kinds of log entries that writers cause."""
 
 Message = dict[str, Any]
@@ -23,6 +23,7 @@ class Deed:
 
     Attributes:
         subject: Id of the write's target. For a post it is the text until the answer, then the id.
+        status: The answer to a post or an edit.
         begun: Time of the first attempt, in monotonic seconds.
         outcome: None while the writer does not know whether the write happened.
         answers: Status and error message of each attempt.
@@ -80,14 +81,24 @@ def read_log(client: "redis.Redis", after: str = "") -> Log:
         kind = fields[b"k"].decode()
         if kind in KINDS:
             wire = json.loads(fields[b"e"])["wire"]
-            found.append(Logged(n, cursor, *_who_and_what(kind, wire), wire))
+            found.append(Logged(n, cursor, *who_and_what(kind, wire), wire))
     return Log(numbers[0], numbers[-1], found, frozenset(cursors))
 
 
-def _who_and_what(kind: str, wire: Message) -> tuple[str, str, str]:
-    if kind in ("post", "delete"):
-        return wire["status"]["uid"], kind, wire["status"]["id"]
+def who_and_what(kind: str, wire: Message) -> tuple[str, str, str]:
+    """Return the author, the kind and the subject of an entry of the log, or of a message of a stream."""
+    if kind in ("post", "edit", "delete"):
+        status = wire["left" if "left" in wire else "status"]
+        return status["uid"], kind, status["id"]
     return wire["source"]["id"], kind, wire["target" if "follow" in kind else "status"]["id"]
+
+
+Version = tuple[str, int]
+"""The id of a status, and the number of edits that made it as it is."""
+
+
+def version_of(status: Message) -> Version:
+    return status["id"], status.get("edits", 0)
 
 
 class Ledger:
@@ -104,8 +115,16 @@ class Ledger:
     def count(self, outcome: str) -> int:
         return sum(deed.outcome == outcome for deed in self.deeds)
 
-    def statuses(self) -> dict[str, Message]:
-        return {deed.subject: deed.status for deed in self.deeds if deed.kind == "post" and deed.written}
+    def versions(self) -> dict[Version, Message]:
+        """Return the statuses as they were posted and edited."""
+        return {version_of(deed.status): deed.status for deed in self._written_versions()}
+
+    def editing(self) -> dict[Version, float]:
+        """Return when each version was first sent."""
+        return {version_of(deed.status): deed.begun for deed in self._written_versions()}
+
+    def _written_versions(self) -> list[Deed]:
+        return [deed for deed in self.deeds if deed.kind in ("post", "edit") and deed.written]
 
     def deleting(self) -> dict[str, float]:
         """Return when each delete was first sent, by the id of its post."""

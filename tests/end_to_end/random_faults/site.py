@@ -16,12 +16,19 @@ NOWHERE = "http://127.0.0.1:1"
 
 
 class Site:
-    """The servers of one world. ``posted`` has the ids of all acknowledged posts; ``answers`` counts by status."""
+    """The servers of one world.
+
+    Attributes:
+        posted: The ids of all acknowledged posts.
+        answers: How many answers had which status.
+        codes: How many messages of streams had which code, such as that of a `goodbye`.
+    """
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = servers
         self.posted: list[str] = []
         self.answers: Counter[int] = Counter()
+        self.codes: Counter[str] = Counter()
 
     def address(self, chance: random.Random) -> str:
         return chance.choice(self.servers).address or NOWHERE

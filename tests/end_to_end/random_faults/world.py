@@ -25,7 +25,10 @@ FLAGS = (
     "--client-buffer-bytes", "8192", "--retry-spread-seconds", "0.5",
     "--write-timeout-seconds", "15",
 )  # fmt: skip
-"""Short intervals, and small buffers, so that slow clients get warnings."""
+"""Short intervals, and small buffers, so that slow clients get warnings. The last release has these options too."""
+
+HOOKS = ("--webhook-networks", "127.0.0.1", "--webhook-timeout-seconds", "1")
+"""Webhooks may go to this machine."""
 
 WRITERS = 8
 ALL = ",".join(KINDS)
@@ -76,8 +79,14 @@ class World:
         record = Record(asked, params, self.people.reader, self.people.followed, since)
         client = kind(site or self.site, record, self.chance.randrange(1 << 30))
         self.clients.append(client)
-        self._tasks.append(self._lives.create_task(client.run(), name=asked))
+        self.start(client)
         return client
+
+    def start(self, client: Client) -> "asyncio.Task[None]":
+        """Let a client run until the end, or until its task is cancelled. It is judged by who started it."""
+        task = self._lives.create_task(client.run(), name=client.record.name)
+        self._tasks.append(task)
+        return task
 
     async def begun(self) -> None:
         await self._until(lambda: [client for client in self.clients if not client.cursor], "begin")
@@ -100,7 +109,7 @@ class World:
             log = read_log(client)
         history = self.history = History(log, self.ledger, rolled_back=rolled_back)
         said = self.ledger.complaints(log.entries)
-        return said + [wrong for client in self.clients for wrong in history.complaints(client.record)]
+        return said + [wrong for client in self.clients for wrong in client.complaints(history)]
 
     def end(self) -> None:
         for task in [*self._tasks, *self._writing]:
@@ -122,7 +131,7 @@ async def world(folder: Path, seed: int, *flags: str) -> AsyncIterator[tuple[Wor
         fronts = []
         for name, more in (("one", flags), ("two", ("--workers", "2"))):
             proxy = await stack.enter_async_context(Proxy(redis.socket))
-            server = Server(folder / name, "--redis", proxy.url, *FLAGS, *more)
+            server = Server(folder / name, "--redis", proxy.url, *FLAGS, *HOOKS, *more)
             fronts.append(Front(server, proxy))
             await asyncio.to_thread(server.start)
             stack.callback(kill_left, server)
@@ -157,21 +166,22 @@ async def populate(server: Server) -> People:
         return People(writers, reader, writers[:2])
 
 
-def add_clients(world: World) -> None:
+def add_clients(world: World, kinds: str = ALL) -> None:
+    """Add clients of all sorts. Those that want more than posts and deletes ask for ``kinds``."""
     authors = world.people.writers
-    world.add(Sse, firehose="true", kinds=ALL)
+    world.add(Sse, firehose="true", kinds=kinds)
     world.add(Listener, firehose="true")
-    world.add(Slow, firehose="true", kinds=ALL)
-    world.add(Slow, firehose="true", kinds=ALL)
-    world.add(Leaving, firehose="true", kinds=ALL)
-    world.add(Poller, firehose="true", kinds=ALL)
+    world.add(Slow, firehose="true", kinds=kinds)
+    world.add(Slow, firehose="true", kinds=kinds)
+    world.add(Leaving, firehose="true", kinds=kinds)
+    world.add(Poller, firehose="true", kinds=kinds)
     world.add(Listener, track="storm,night gull")
     world.add(Leaving, track="ferry")
-    world.add(Sse, follow=f"{authors[0]},{authors[3]}", kinds=ALL)
-    world.add(Leaving, follow="@me", kinds=ALL)
+    world.add(Sse, follow=f"{authors[0]},{authors[3]}", kinds=kinds)
+    world.add(Leaving, follow="@me", kinds=kinds)
     world.add(Poller, follow="@me", track="harbour")
     world.add(Sse, sample="30", kinds="post,delete,like,unlike")
     world.add(Poller, locations="-123,37,-122,38")
     world.add(Listener, rule="storm -calm OR gull night")
-    world.add(Listener, own="true", kinds=ALL)
-    world.add(Slow, own="true", kinds=ALL)
+    world.add(Listener, own="true", kinds=kinds)
+    world.add(Slow, own="true", kinds=kinds)

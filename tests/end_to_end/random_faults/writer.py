@@ -28,13 +28,15 @@ NOT_THERE = (403, 404)
 
 
 class Writer:
-    """An author who posts, deletes, follows and likes, one request after another, each to a random server.
+    """An author who posts, edits, deletes, follows and likes, one request after another, each to a random server.
 
     Attributes:
         keyed: Share of the posts that are sent with a key. Others are not repeated if their outcome is unknown.
+        edits: Whether the author edits. The last release has no edits.
     """
 
     keyed = 1.0
+    edits = True
 
     def __init__(self, site: Site, ledger: Ledger, people: Sequence[str], which: int, seed: int) -> None:
         self.uid = people[which]
@@ -67,7 +69,9 @@ class Writer:
         return f"{' '.join(self._chance.sample(WORDS, 2))} {len(self._ledger.deeds)}"
 
     async def _one(self, session: aiohttp.ClientSession) -> None:
-        acts = [(60, self._post), (12, self._delete), (14, self._follow), (14, self._like)]
+        acts = [(50, self._post), (12, self._delete), (14, self._follow), (14, self._like)]
+        if self.edits:
+            acts.append((20, self._edit))
         act = self._chance.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
         await act(session)
 
@@ -84,6 +88,16 @@ class Writer:
             deed.status, deed.subject = answer, answer["id"]
             self._mine.append(deed.subject)
             self._site.posted.append(deed.subject)
+
+    async def _edit(self, session: aiohttp.ClientSession) -> None:
+        """Edit one of the newest statuses, so that many are edited more than once, and soon after a like or an edit."""
+        if self._mine:
+            status, text = self._chance.choice(self._mine[-8:]), self._text()
+            deed = self._ledger.begin(self.uid, "edit", status)
+            answer = await self._settled(session, deed, "PATCH", f"statuses/{status}", {"message": text})
+            if deed.written:
+                assert answer["message"] == text, (deed, answer)
+                deed.status = answer
 
     async def _delete(self, session: aiohttp.ClientSession) -> None:
         if self._mine:

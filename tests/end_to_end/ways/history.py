@@ -14,7 +14,7 @@ from tests.stream_server.hub.visibility.model import (
     visibility,
 )
 
-KINDS = "post,delete,follow,unfollow,like,comment,uncomment,protect,unprotect"
+KINDS = "post,edit,delete,follow,unfollow,like,comment,uncomment,protect,unprotect"
 """The kinds of events that are compared."""
 
 
@@ -22,8 +22,9 @@ class History:
     """The users, the entries so far in log order, and the state after them.
 
     ``steps`` has, for each entry, the numbers of the first and the last entry of its request. ``states`` has the state
-    after each request, by the number of its last entry. ``word`` is in many posts. ``herald`` is a user whom all others
-    follow, who is in no model, and whose posts tell how far a reader has come.
+    after each request, by the number of its last entry. ``word`` is in the text of many posts, and
+    ``room`` in their ``meta``. ``herald`` is a user whom all others follow, who is in no model, and whose posts tell
+    how far a reader has come.
     """
 
     def __init__(self, api: Api, seed: int, herald: Person, people: list[Person]) -> None:
@@ -32,6 +33,7 @@ class History:
         self.people = {person.uid: person for person in people}
         self.group = ""
         self.word = word()
+        self.room = int(herald.uid)
         self.state = State()
         self.requests: set[tuple[str, str]] = set()
         self.entries: list[HistoryEntry] = []
@@ -64,12 +66,13 @@ class History:
 
     async def mark(self) -> str:
         """Let the herald post. Returns the id of the post, which all streams and polls get."""
-        return await self.herald.post(f"{self.word} so far")
+        return await self.herald.post(f"{self.word} so far", meta={"room": self.room})
 
     async def step(self) -> None:
         """Do one random thing that is possible now."""
         acts = [
-            (26, self.post), (10, self.delete), (16, self.follow), (6, self.approve), (7, self.block), (6, self.mute),
+            (26, self.post), (14, self.edit), (10, self.delete), (16, self.follow), (6, self.approve), (7, self.block),
+            (6, self.mute),
             (10, self.protect), (3, self.suspend), (5, self.like), (8, self.comment), (4, self.uncomment),
             (4, self.change_membership),
         ]  # fmt: skip
@@ -132,7 +135,8 @@ class History:
         """Repost, with words or without."""
         if self.source.random() < 0.5:
             made = await self._made(uid, "", audience, others=(original.author,), origin=original.about)
-            made.text = original.text
+            shown = original.version_at(made.n)
+            made.text, made.room = shown.text, shown.room
         else:
             made = await self._made(uid, text, audience, origin=original.about)
             made.quoted = original.author
@@ -142,10 +146,39 @@ class History:
     async def _made(
         self, uid: str, text: str, audience: str, others: tuple[str, ...] = (), **more: Any
     ) -> HistoryEntry:  # fmt: skip
-        about = await self.people[uid].post(text, **more)
-        made = self.record("post", audience, uid, [uid], about, text=text, others=others)
+        room = self.source.choice((self.room, self.room, self.room + 1, None))
+        meta = None if room is None else {"room": self.source.choice((room, str(room), [0, room]))}
+        about = await self.people[uid].post(text, meta=meta, **more)
+        made = self.record("post", audience, uid, [uid], about, text=text, others=others, room=room)
         self.posts.append(made)
         return made
+
+    async def edit(self) -> None:
+        """Give one of the last posts with words another text, another room, or both."""
+        fitting = [post for post in self.posts[-15:] if not post.is_wordless and self._may_be_edited(post)]
+        if not fitting:
+            return
+        post = self.source.choice(fitting)
+        last = post.version_at(len(self.entries))
+        text, room, changes = last.text, last.room, dict[str, Any]()
+        what = self.source.random()
+        if what < 0.8:
+            text = self.source.choice([self.word, f"{self.word} indeed", "nothing"]) + f" {len(self.entries)} edited"
+            changes["message"] = text
+        if what > 0.6:
+            room = self.room if last.room != self.room else self.room + 1
+            changes["meta"] = {"room": room}
+        await self.people[post.author].request("PATCH", f"statuses/{post.about}", **changes)
+        audience = removal_audience(post, self.entries[post.n :], self.state)
+        made = self.record("edit", audience, post.author, post.shown, post.about, text=text, room=room, edits=post)
+        made.original, made.quoted, made.others = post.original, post.quoted, post.others
+        post.later.append(made)
+
+    def _may_be_edited(self, post: HistoryEntry) -> bool:
+        """Whether the author may still write in the place of a post."""
+        is_in_group = post.audience.startswith("group:")
+        is_member = (post.author, self.group) in self.state.groups
+        return post.author not in self.state.suspended and (is_member or not is_in_group)
 
     async def delete(self) -> None:
         fitting = [post for post in self.posts[-15:] if post.author not in self.state.suspended]
@@ -157,9 +190,11 @@ class History:
             self._record_removal("delete", post)
 
     def _record_removal(self, kind: str, gone: HistoryEntry) -> None:
-        more = {"text": gone.text, "undoes": gone, "on_post": gone.on_post}
+        more = {"text": gone.text, "room": gone.room, "undoes": gone, "on_post": gone.on_post}
         audience = removal_audience(gone, self.entries[gone.n :], self.state)
         gone.deleted_n = self.record(kind, audience, gone.author, gone.shown, gone.about, **more).n
+        for edit in gone.later:
+            edit.deleted_n = gone.deleted_n
 
     # Reactions.
 

@@ -17,11 +17,14 @@ from tests.stream_server.hub.visibility.model import (
     State,
     StreamModel,
     compare,
+    held_texts,
     matches_anything,
     matches_followed,
     matches_home,
     matches_people,
+    matches_room,
     matches_word,
+    texts_of,
 )
 
 FRAMINGS = ("ndjson", "sse", "websocket")
@@ -59,6 +62,7 @@ class Filters:
         return made(
             user, self.matches, start_n, opened_n, today, own=self.path == OWN,
             viewer_independent=self.name in ("firehose", "sample"), graph=self.name in ("own", "@me"),
+            is_plain=self.name == "plain",
         )  # fmt: skip
 
 
@@ -69,8 +73,10 @@ def all_filters(history: History, user: str) -> list[Filters]:
     return [
         Filters("track", {"track": history.word, **kinds}, partial(matches_word, history.word)),
         Filters("follow", {"follow": follow, **kinds}, partial(matches_people, ids)),
+        Filters("meta", {"rule": f"meta.room:{history.room}", **kinds}, partial(matches_room, history.room)),
         Filters("firehose", {"firehose": "true", **kinds}, matches_anything),
-        Filters("@me", {"follow": "@me", "kinds": "post,delete"}, partial(matches_followed, user)),
+        Filters("@me", {"follow": "@me", "kinds": "post,edit,delete"}, partial(matches_followed, user)),
+        Filters("plain", {"track": history.word}, partial(matches_word, history.word)),
         Filters("own", kinds, partial(matches_home, user), path=OWN),
     ]
 
@@ -88,6 +94,11 @@ class Reader:
         got = [made for message in self.messages if (made := named(message, users)) is not None]
         try:
             compare(got, self.model.expects(self.history.entries), self.model)
+            if self.model.is_plain:
+                return len(got)
+            last = {post.about: post.version_at(len(self.history.entries)) for post in self.history.posts}
+            held = {about: text for about, text in held_texts(self.messages).items() if about in last}
+            assert held == {about: "" if last[about].is_wordless else last[about].text for about in held}
         except AssertionError as error:
             raise AssertionError(f"seed {self.history.seed}, {self.name}: {error}") from None
         return len(got)
@@ -169,17 +180,19 @@ def named(message: Message, users: set[str]) -> Received | None:
     kind = message["kind"]
     if kind in ("follow", "unfollow"):
         ids = [message[noun]["id"] for noun in ("source", "target")]
-        return (kind, ">".join(ids), False) if users.issuperset(ids) else None
-    if kind in ("protect", "unprotect"):
-        return kind, message["user"]["id"], False
+        return (kind, ">".join(ids), False, "") if users.issuperset(ids) else None
+    if kind in ("protect", "unprotect") or "left" in message:
+        shown = ("left", message["left"]) if kind == "edit" else (kind, message["user"])
+        return shown[0], shown[1]["id"], False, ""
     status = message["status"]
     if kind == "like":
-        return kind, f"{message['source']['id']}>{status['id']}", False
+        return kind, f"{message['source']['id']}>{status['id']}", False, ""
     if kind in ("comment", "uncomment"):
-        return kind, message["comment"]["id"], kind == "uncomment" and "message" not in status
+        return kind, message["comment"]["id"], kind == "uncomment" and "message" not in status, ""
     if status["uid"] not in users:
         return None
-    return kind, status["id"], kind == "post" and "original" in status and status["original"] is None
+    is_bare = kind in ("post", "edit") and "original" in status and status["original"] is None
+    return kind, status["id"], is_bare, texts_of(kind, status)
 
 
 def present(history: History) -> tuple[int, State]:

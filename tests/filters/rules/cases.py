@@ -233,6 +233,38 @@ FACTS = [
     _fact("follow:7", "by 7", **ADA),
 ]
 
+ITEM = (
+    b'{"room":7,"site":"Blog","item":{"price":12.50,"sizes":[36,"L"]},"sold":false,"note":null,"a b":"x y","nr":"007"}'
+)
+
+META = [
+    _fact("meta.room:7", '`{"room": 7}`', meta=b'{"room":7}'),
+    _fact("meta.room:7", '`{"room": 7.0}`', meta=b'{"room":7.0}'),
+    _fact("meta.room:7", '`{"room": "7"}`', meta=b'{"room":"7"}'),
+    _fact("meta.room:7", '`{"room": [6, 7]}`', meta=b'{"room":[6,7]}'),
+    _fact("meta.room:7", '`{"room": 70}`', meta=b'{"room":70}', matches=False),
+    _fact("meta.room:7", "without `meta`", matches=False),
+    _fact('meta.site:"My Blog"', '`{"site": "my blog"}`', meta=b'{"site":"my blog"}'),
+    _fact('meta.site:"My Blog"', '`{"site": "my blog!"}`', meta=b'{"site":"my blog!"}', matches=False),
+    _fact("meta.version:1.10", '`{"version": "1.10"}`', meta=b'{"version":"1.10"}'),
+    _fact("meta.version:1.10", '`{"version": "1.1"}`', meta=b'{"version":"1.1"}', matches=False),
+    _fact("tea meta.item.price:10..12.5", '`{"item": {"price": 12.50}}`', meta=ITEM),
+    _fact(
+        "tea meta.item.price:10..12.5", '`{"item": {"price": "11"}}`', meta=b'{"item":{"price":"11"}}', matches=False
+    ),
+    _fact("tea has:meta.note", '`{"note": ""}`', meta=b'{"note":""}'),
+    _fact("tea has:meta.note", '`{"note": null}`', meta=ITEM, matches=False),
+    _fact("META.Site:blog", "an item", meta=ITEM),
+    _fact('meta."a b":"x y"', "an item", meta=ITEM),
+    _fact("meta.item.sizes:l", "an item", meta=ITEM),
+    _fact("meta.sold:false", "an item", meta=ITEM),
+    _fact("meta.nr:7", "an item", meta=ITEM, matches=False),
+    _fact("meta.nr:007", "an item", meta=ITEM),
+    _fact("tea meta.item.sizes:..36", "an item", meta=ITEM),
+    _fact("tea meta.item.sizes:36.01..", "an item", meta=ITEM, matches=False),
+    _fact("tea -has:meta.item", "an item", meta=ITEM),
+]
+
 GROUPS = [
     _text("apple OR iphone ipad", "apple"),
     _text("apple OR iphone ipad", "iphone", matches=False),
@@ -250,7 +282,7 @@ GROUPS = [
     _text("tea or coffee", "tea", matches=False),
 ]
 
-CASES = [*WORDS, *PHRASES, *PEOPLE, *LINKS, *PLACES, *FACTS, *GROUPS]
+CASES = [*WORDS, *PHRASES, *PEOPLE, *LINKS, *PLACES, *FACTS, *META, *GROUPS]
 
 REFUSED = [
     ("", 1, "an operator, such as a word"),
@@ -291,6 +323,19 @@ REFUSED = [
     ("tea -OR milk", 5, "an operator right behind the minus"),
     ("tea -sample:10", 6, "sample: without a minus"),
     ("tea OR milk sample:10", 13, "it outside of OR: (… OR …) sample:10"),
+    ("meta.room:", 11, "text or number"),
+    ("meta.price:1..2", 1, "an operator beside it that can, such as a word, from: or #tag"),
+    ("tea has:meta.room OR has:meta.room", 22, "an operator beside it that can, such as a word, from: or #tag"),
+    ("tea meta.price:2..1", 16, "the smaller number first"),
+    ("tea meta.price:..", 16, 'a range such as 10..50, or quotes around a text: ".."'),
+    ("tea meta.price:a..b", 16, 'a range such as 10..50, or quotes around a text: "a..b"'),
+    ("meta.note:" + "é" * 65, 11, "at most 128 bytes"),
+    ("meta." + "é" * 65 + ":x", 72, "meta. and a name of at most 128 bytes"),
+    ("tea has:meta.", 9, "meta. and a name of at most 128 bytes"),
+    ('meta."":x', 9, "meta. and a name of at most 128 bytes"),
+    ("meta:7", 1, "meta.NAME:"),
+    ("mta.room:7", 1, "meta.room:"),
+    ('meta."a\x01":7', 8, "text"),
     ("coca-cola", 1, 'quotes around it: "coca-cola"'),
     ("tea & milk", 5, "a word"),
     ("bio:!", 5, "a word"),
@@ -317,7 +362,7 @@ REFUSED = [
     ("tea lang:eng", 10, "en"),
     ("tea lang:jp", 10, "a tag such as en, pt-BR or und"),
     ("tea is:verified", 8, "one of reply, retweet, repost, quote"),
-    ("tea has:money", 9, "one of hashtags, cashtags, links, mentions, media, images, video_link, geo"),
+    ("tea has:money", 9, "one of hashtags, cashtags, links, mentions, media, images, video_link, geo, meta.NAME"),
     ("conversation_id:x", 17, "the id of a status"),
     ("tea followers_count:many", 21, "a number, or a range such as 10..500"),
     ("tea followers_count:9..1", 21, "the smaller number first"),

@@ -17,6 +17,7 @@ NEVER = [
     "tea is:retweet has:geo", "retweets_of:ada place:berlin", "tea place:berlin place:paris",
     "tea place_country:de place_country:fr", "place:berlin -has:geo", "conversation_id:1 conversation_id:2",
     "tea lang:en lang:de", "tea lang:und lang:en", "tea lang:en-GB -lang:en", "tea lang:en-GB lang:en-US",
+    "meta.a:1 -has:meta.a", "tea meta.a:1.. -has:meta.a", "meta.a:1 -meta.a:1", "meta.a:1 kinds:comment",
     "tea has:images -has:media", "tea followers_count:10..20 followers_count:30..",
     "bounding_box:[2.2 48.8 2.5 48.95] bounding_box:[12.2 48.8 12.5 48.95]",
     "bounding_box:[2.2 48.8 2.5 48.95] point_radius:[13.4 52.5 5km]", "tea kinds:follow", 'tea track:milk kinds:"like"',
@@ -27,6 +28,8 @@ PERHAPS = [
     "from:ada to:bob", "from:ada to:ada", "from:ada OR from:bob", "tea lang:en lang:en-GB", "tea lang:nb lang:no",
     "tea lang:und lang:und-Latn",
     "tea lang:nb lang:nn", "tea lang:iw lang:he", "tea -lang:en -lang:de", "tea has:media -has:images",
+    "meta.a:1 meta.a:2", "tea meta.a:1..2 meta.a:3..4", "meta.a:1.0 -meta.a:1", "meta.a:1 -has:meta.b",
+    "meta.a:1 is:retweet",
     "tea followers_count:10..20 followers_count:20..", "tea followers_count:1..2 tweets_count:3..4",
     "bounding_box:[2.2 48.8 2.5 48.95] bounding_box:[2.5 48.9 2.7 48.95]", "tea is:reply is:quote", "tea kinds:comment",
 ]  # fmt: skip
@@ -49,7 +52,8 @@ def test_what_may_match_is_no_contradiction(text: str) -> None:
     [
         ("tea", TEXT_KINDS), ("from:ada", ALL_KINDS), ("tea lang:en", STATUS_KINDS), ("tea lang:und", TEXT_KINDS),
         ("from:ada kinds:follow", {"follow"}), ("tea OR from:ada", ALL_KINDS), ("tea has:links", TEXT_KINDS),
-        ("tea has:media", STATUS_KINDS), ("bio:tea", STATUS_KINDS), ("from:ada -lang:en", ALL_KINDS),
+        ("tea has:media", STATUS_KINDS), ("bio:tea", STATUS_KINDS), ("meta.a:1", STATUS_KINDS),
+        ("tea has:meta.a", STATUS_KINDS), ("from:ada -lang:en", ALL_KINDS),
     ],
 )  # fmt: skip
 def test_a_rule_knows_its_kinds(text: str, kinds: frozenset[str]) -> None:

@@ -38,7 +38,10 @@ def test_a_minus_negates_an_operator(registry: Registry, case: Case) -> None:
             name: getattr(event, name)
             for name in ("kind", "author", "author_login", "user_ids", "status_id", "lang", "point")
         },
-        **{name: getattr(event, name) for name in ("box", "forms", "media", "conversation", "place_name", "bio")},
+        **{
+            name: getattr(event, name)
+            for name in ("box", "forms", "media", "conversation", "place_name", "bio", "meta")
+        },
         **{name: getattr(event, name) for name in ("place_country", "reply_to", "reply_to_login", "reposted_author")},
         reposted_author_login=event.reposted_author_login,
         text=f"{event.text} zebra",
@@ -60,7 +63,7 @@ def test_the_table_has_an_example_of_each_operator(registry: Registry) -> None:
 def test_every_operator_is_tried(registry: Registry) -> None:
     tried = " ".join(case.rule for case in CASES)
     names = [name for row in operator_specs() if row.name for name in (row.name, *row.aliases)]
-    assert [name for name in names if f"{name}:" not in tried] == []
+    assert [name for name in names if f"{name}:".replace("NAME", "room") not in tried] == []
 
 
 def test_names_and_aliases_are_one_operator(registry: Registry) -> None:

@@ -33,6 +33,11 @@ from tests.filters.rules.cases import REFUSED
         ('place:"New   York" place:"Paris"', 'place:"new york" place:paris'),
         ('url:"https://www.Example.com/a?b"', 'url:"example com a b"'),
         ('track:"a \\"b\\" \\\\"', 'track:"a \\"b\\" \\\\"'),
+        ("META.Room:7.0 meta.x:AB", "meta.room:7.0 meta.x:ab"),
+        ('meta."room":"7" meta."A \\"b\\"":"1..2"', 'meta.room:7 meta."a \\"b\\"":"1..2"'),
+        ('meta."dc:title":tea meta."a(b":x', 'meta."dc:title":tea meta."a(b":x'),
+        ("tea meta.x:-0.0..1.50 meta.x:100..", "tea meta.x:0..1.5 meta.x:100.."),
+        ('tea has:META.Room has:"meta.a b"', 'tea has:meta.room has:"meta.a b"'),
         ("tea\tmilk\r\nsugar\u3000salt", "tea milk sugar salt"),
     ],
 )

@@ -14,7 +14,7 @@ UNDOES = {
 }  # fmt: skip
 """The kind that each kind undoes."""
 
-UNLASTING = {"user_update", "user_delete", "message", "notification", "list_update", "group_update", "revoke"}
+UNLASTING = {"edit", "user_update", "user_delete", "message", "notification", "list_update", "group_update", "revoke"}
 """Kinds that change no set."""
 
 

@@ -147,6 +147,14 @@ async def refer(walk: Walk, a: int, b: int, c: int, *, by: str, has_text: bool =
     await _post(walk, walk.user(a), c if has_text else None, **{by: walk.any_of(walk.statuses, b)})
 
 
+async def edit(walk: Walk, a: int, b: int, c: int) -> None:
+    (uid, sid), never = own("statuses")(walk, a, b, c), 10**12
+    message, mentions, tags = words(walk, uid, b + c)
+    ask = walk.store.statuses.edit(uid, sid, {"message": message}, IdempotencyKey.generate(), never)
+    model = walk.world.posts.edit
+    await walk.do(f"edit {sid} {message!r}", ask, lambda _: model(uid, sid, message, mentions, tags))
+
+
 async def group_post(walk: Walk, a: int, b: int, c: int) -> None:
     await _post(walk, walk.user(a), c, group=walk.any_of(walk.groups, b))
 
@@ -326,6 +334,7 @@ MOVES: dict[str, tuple[int, Move]] = {
     "group_post": (3, group_post),
     "group_reply": (1, partial(group_refer, by="in_reply_to", has_text=True)),
     "group_repost": (1, partial(group_refer, by="origin", has_text=False)),
+    "edit": (4, edit),
     "delete": (3, alike("statuses.delete", "posts.delete", own("statuses"))),
     "follow": (6, follow),
     "unfollow": (3, alike("follows.unfollow", "relations.unfollow", two_users)),

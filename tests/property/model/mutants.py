@@ -32,6 +32,7 @@ class Mutant(NamedTuple):
 
 
 LIKING = ("post", "like", "unlike", "like")
+EDITING = ("post", "edit", "edit")
 SEEING = ("post", "follow", "mute", "block", "reply", "quote", "protect")
 ASKING = ("protect", "follow", "approve", "approve", "unfollow")
 
@@ -42,6 +43,12 @@ MUTANTS = (
     Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, uid) then", "if false then", LIKING),
     Mutant("an unlike still notifies", "withdraw_notification(row.uid, 'like', uid, id)", "", LIKING),
     Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
+    Mutant("an edited status keeps its old tags", "redis.call('ZREM', KEY.tag .. tag, id) end)", "end)", EDITING),
+    Mutant("an edited status keeps its old mentions", "redis.call('ZREM', KEY.mentions .. uid, id)", "", EDITING),
+    Mutant(
+        "an edit notifies nobody", "receivers[#receivers + 1] = {uid = other", "receivers[1] = nil and {uid = other",
+        EDITING,
+    ),
     Mutant("a deleted repost is still counted", "'reposts', -1)", "'reposts', 0)", ("post", "repost", "delete")),
     Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
     Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
@@ -57,7 +64,7 @@ MUTANTS = (
     Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "an approval notifies nobody",
-        "notify(source, {{who = target_id, kind = 'approve', subject = '', about = ''}}, ms, seq, n)",
+        "notify_one(source, target_id, 'approve', '', '', ms, seq, n)",
         "",
         ASKING,
     ),
@@ -76,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "a block keeps the memberships",
-        "if redis.call('ZSCORE', KEY.joined .. id, who.id) then",
+        "if redis.call('ZSCORE', KEY.joined .. id, user.id) then",
         "if false then",
         ("follow", "group_create", "group_join", "group_join", "block"),
         seed=3,
@@ -97,15 +104,15 @@ MUTANTS = (
     ),
     Mutant(
         "a muted user notifies",
-        "and wants_notifications_from(one.who, source)",
-        "",
+        "and wants_notifications_from(uid, source) then",
+        "then",
         ("post", "mute", "like", "reply"),
         seed=2,
     ),
-    Mutant("users notify themselves", "one.who ~= source.id and", "", ("post", "like", "reply")),
+    Mutant("users notify themselves", "if one.uid ~= source.id then", "if true then", ("post", "like", "reply")),
     Mutant(
         "a repost of a repost has it as its original",
-        "if row and row.wordless then row = find_visible_status(uid, row.origin) end",
+        "if row and is_wordless(row) then row = find_visible_status(uid, row.origin) end",
         "",
         ("post", "repost", "repost"),
     ),
@@ -144,7 +151,7 @@ MUTANTS = (
     ),
     Mutant(
         "a reply leaves its group",
-        "group = answered.group\n",
+        "group = refs.answered.group\n",
         "\n",
         ("group_create", "group_post", "reply"),
         seed=5,

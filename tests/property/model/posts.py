@@ -1,4 +1,4 @@
-"""Statuses: created with their references, and deleted with all that depends on them."""
+"""Statuses: created with their references, edited, and deleted with all that depends on them."""
 
 from dataclasses import replace
 
@@ -23,8 +23,29 @@ class Posts(Noun):
         for receiver, notice in self._notices_of(status):
             self._notices.give(receiver, notice)
 
+    def edit(self, uid: str, sid: str, message: str, mentions: tuple[str, ...], tags: tuple[str, ...]) -> None:
+        """Give a status of the user's own another message. Only who is mentioned now, and was not, is notified."""
+        status = self._own(uid, sid)
+        if status.wordless:
+            raise Refused("invalid_parameter")
+        if status.group is not None:
+            self._may_speak(uid, status.group)
+        edited = replace(status, message=message, mentions=mentions, tags=tags)
+        self._state.statuses[sid] = edited
+        self._state.log_event("edit", self._state.removal_audience(sid, status.audience), status=sid)
+        self._timelines.edited(status, edited)
+        before, after = (set(self._notices_of(one)) for one in (status, edited))
+        for receiver, notice in before - after:
+            self._notices.take(receiver, notice)
+        for receiver, notice in after - before:
+            self._notices.give(receiver, notice)
+
     def delete(self, uid: str, sid: str) -> None:
         """Delete a status of the user's own, also a hidden one, with its likes, comments and notifications."""
+        self.remove(self._own(uid, sid))
+
+    def _own(self, uid: str, sid: str) -> Status:
+        """Return a status that its author ``uid`` changes, also a hidden one."""
         self._state.writer(uid)
         status = self._state.statuses.get(sid)
         if status is None:
@@ -32,7 +53,7 @@ class Posts(Noun):
         if status.uid != uid:
             self._access.need(uid, sid)
             raise Refused("not_yours")
-        self.remove(status)
+        return status
 
     def remove(self, status: Status) -> None:
         """Remove a status with all that depends on it."""

@@ -37,6 +37,18 @@ class Timelines:
             if status.uid in named.members:
                 self._add(self.lists, named.id, [status.id])
 
+    def edited(self, before: Status, after: Status) -> None:
+        """Move a status in the timelines of its tags and of those whom it mentions. It stays in all others."""
+        for uid in before.mentions:
+            self.mentions.get(uid, set()).discard(after.id)
+        for uid in after.mentions:
+            self.mentions.setdefault(uid, set()).add(after.id)
+        if after.group is None:
+            for tag in before.tags:
+                self.tags[tag].discard(after.id)
+            for tag in after.tags:
+                self.tags.setdefault(tag, set()).add(after.id)
+
     def deleted(self, sid: str) -> None:
         for kept in (self.homes, self.lists, self.tags, self.mentions, self.groups):
             for held in kept.values():

@@ -37,6 +37,17 @@ async def test_two_writes_have_two_keys() -> None:
     assert script.asked[2].headers["Authorization"] == "Bearer theirs"
 
 
+async def test_an_account_that_is_deleted_already_is_deleted() -> None:
+    """The answer to the first attempt is lost. Another refusal is raised."""
+    gone, wrong = Answer([error("account_deleted")], 401), Answer([error("wrong_password")], 403)
+    async with scripted(CUT, gone, wrong) as script, Client(script.url, "jwt", backoff=RecordedBackoff()) as api:
+        await api.delete_account("a password")
+        with pytest.raises(RequestRefused, match="wrong_password"):
+            await api.delete_account()
+    assert [(asked.method, asked.path) for asked in script.asked] == [("DELETE", "/v1/users/me")] * 3
+    assert [msgspec.json.decode(asked.body) for asked in script.asked] == [{"password": "a password"}] * 2 + [{}]
+
+
 async def test_a_refused_request_is_not_repeated() -> None:
     answer = Answer([error("invalid_parameter", "empty", param="message")], 400)
     async with scripted(answer) as script, Client(script.url, "jwt") as api:
@@ -210,6 +221,24 @@ async def test_a_poll_yields_events_from_cursor_to_cursor() -> None:
     assert [asked.query["since"] for asked in script.asked] == ["c1", "c10", "c11"]
 
 
+async def test_a_poll_of_a_subscription_acknowledges_each_page_by_the_next() -> None:
+    """It names no place of its own at first: the server knows it."""
+    answers = [
+        b'{"events":[%s],"cursor":"c9"}' % message("post", 9, status=status(9, "hi")),
+        b'{"events":[],"cursor":"c11"}',
+    ]
+    async with (
+        scripted(*(Answer([answer]) for answer in answers)) as script,
+        Client(script.url, "jwt") as api,
+    ):
+        poll = api.poll(subscription="work", wait=0.5)
+        assert (await anext(poll)).kind == "post"
+        with pytest.raises(RequestRefused, match="410"):
+            await anext(poll)
+    places = [(asked.query.get("since"), asked.query.get("cursor")) for asked in script.asked]
+    assert places == [(None, None), (None, "c9"), (None, "c11")]
+
+
 async def test_a_second_task_that_polls_is_refused() -> None:
     """It would ask from the same cursor, and get the same events."""
     answer = Answer([b'{"events":[%s],"cursor":"c9"}' % message("post", 9, status=status(9, "hi"))])
@@ -241,3 +270,10 @@ def test_any_error_page_is_a_refusal(body: bytes) -> None:
     refused = parse_refusal(502, None, body)
     assert (refused.status, refused.code, refused.retry_after) == (502, "", None)
     assert refused.is_temporary
+
+
+async def test_a_subscription_begins_where_the_server_says() -> None:
+    async with Client("http://127.0.0.1:1", token="t") as client:
+        for begin in (client.stream, client.poll):
+            with pytest.raises(ValueError, match="since"):
+                begin(subscription="work", since="-1h")

@@ -11,7 +11,7 @@ from stream_server.client.filters import Filters, to_parameters, to_since
 
 def test_every_parameter_of_a_stream_is_an_argument() -> None:
     built_in = {each.name for each in Registry.from_entry_points().all() if each.__module__.startswith("filters")}
-    assert Filters.__annotations__.keys() == built_in | {"explain", "more"}
+    assert Filters.__annotations__.keys() == built_in | {"explain", "more", "subscription", "worker", "summary"}
 
 
 @pytest.mark.parametrize(

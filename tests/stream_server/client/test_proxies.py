@@ -239,6 +239,7 @@ def _authority() -> TokenAuthority:
     return TokenAuthority(config(jwt_secret="", jwt_algorithm="ES256", jwt_jwks_url="https://keys.test/"))
 
 
+@pytest.mark.extended
 async def test_commands_pass_the_proxy_and_trust_the_authority_of_the_environment(
     server: Server, tmp_path: Path, set_proxy: Setter
 ) -> None:

@@ -10,6 +10,7 @@ from stream_server.client import Backoff, Client, Event, LogIn, Page, Post, Requ
 from stream_server.client.connection import Framing
 from stream_server.client.sync import Client as BlockingClient
 from stream_server.wire.messages import EVENT_TYPES
+from tests.contracts.stream_messages import message_violations
 from tests.end_to_end.server import Server
 from tests.waiting import PATIENCE, eventually
 
@@ -102,6 +103,8 @@ async def share(ada: Client, bob: Client, me: str, other: str) -> None:
     assert await ada.rules() == (rule,)
     assert (await ada.explain_rule("tea", {"message": "a cup of tea"})).matched
     assert (await ada.preview_rule("#tea", 5)).matched == 1
+    counted = await ada.count_rules({"drinks": "#tea"}, timedelta(minutes=5), every="day")
+    assert [(one.tag, one.count) for bucket in counted.buckets for one in bucket.counts] == [("drinks", 1)]
     assert await ada.delete_rules([rule.id or ""]) == (rule.id,)
 
 
@@ -130,7 +133,24 @@ async def test_every_call_and_every_event(people: tuple[Client, Client]) -> None
     assert [event.kind for event in received].count("hello") == 1, "one connection for the whole time"
     assert [event.kind for event in received if type(event) is not EVENT_TYPES[event.kind]] == []
     assert all(event.data["kind"] == event.kind for event in received)
+    assert [wrong for event in received for wrong in message_violations(event.data)] == []
     await check_poll(ada)
+
+
+async def test_an_account_is_deleted_by_its_password_alone(address: str) -> None:
+    async with Client(address) as anybody:
+        uid = (await anybody.sign_up("cleo", "Cleo", "cleo@example.org", PASSWORD)).id
+        async with Client(address, LogIn("cleo", PASSWORD)) as cleo:
+            for password, code in ((None, "missing_parameter"), ("a wrong one", "wrong_password")):
+                with pytest.raises(RequestRefused, match=code):
+                    await cleo.delete_account(password)
+            assert (await cleo.me()).id == uid
+            for _ in range(2):
+                await cleo.delete_account(PASSWORD)
+            with pytest.raises(RequestRefused, match="account_deleted"):
+                await cleo.me()
+        with pytest.raises(RequestRefused, match="401"):
+            await anybody.log_in("cleo", PASSWORD)
 
 
 @pytest.mark.extended

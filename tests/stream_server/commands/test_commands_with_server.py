@@ -187,7 +187,7 @@ def test_tail_prints_one_readable_line_for_each_post(server: Server, tmp_path: P
 
 
 OTHER_ENCODINGS = (
-    ("PYTHONIOENCODING=latin-1",),
+    pytest.param(("PYTHONIOENCODING=latin-1",), marks=pytest.mark.nightly),
     ("LC_ALL=C", "PYTHONCOERCECLOCALE=0", "PYTHONUTF8=0"),
 )
 """Variables of a terminal that cannot show any character. The program ``env`` sets them."""

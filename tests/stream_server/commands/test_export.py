@@ -17,11 +17,10 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # see above
 import pytest
 
 from stream_server.client import Client
-from stream_server.commands import export as export_module
-from stream_server.commands import export_files
+from stream_server.commands import export_files, export_pages
 from stream_server.commands.exit_codes import CommandFailure
-from stream_server.commands.export import Page, parse_until, read_pages
 from stream_server.commands.export_files import EventRow, open_export, row_of
+from stream_server.commands.export_pages import Page, parse_until, read_pages
 from tests.command_line import Outcome, invoke
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
@@ -213,7 +212,7 @@ def test_exports_that_continue_each_other_have_each_event_once(
     monkeypatch: pytest.MonkeyPatch, since: str, step: float
 ) -> None:
     """The end of an export may be anywhere in a page, also before its first event."""
-    monkeypatch.setattr(export_module, "PAGE_EVENTS", 4)
+    monkeypatch.setattr(export_pages, "PAGE_EVENTS", 4)
     log, found = PagedLog(11), list[str]()
     for number in range(math.ceil(11 / step) + 1):
         events, since = log.read(since, NOW + timedelta(seconds=number * step))
@@ -283,7 +282,7 @@ def test_the_command_exports_a_span_of_time(site: SiteWithPosts, tmp_path: Path)
 @pytest.mark.extended
 def test_an_export_goes_on_after_the_server_was_killed(site: SiteWithPosts, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server dies between two pages and comes back on its port. Each event comes once, in order."""
-    monkeypatch.setattr(export_module, "PAGE_EVENTS", 7)
+    monkeypatch.setattr(export_pages, "PAGE_EVENTS", 7)
 
     async def read(on_page: Callable[[int], None]) -> list[str]:
         found: list[str] = []
@@ -291,7 +290,7 @@ def test_an_export_goes_on_after_the_server_was_killed(site: SiteWithPosts, monk
         async with client:
             pages = read_pages(client, {"firehose": "true", "kinds": "post"}, "-1h", datetime.now(UTC))
             async for page in pages:
-                assert page.gaps == []
+                assert page.messages == page.events
                 found += [event["status"]["message"] for event in page.events]
                 on_page(len(found))
         return found

@@ -84,10 +84,18 @@ def test_json_of_commands_with_a_server(server: Server, tmp_path: Path) -> None:
     assert ask(server, "sign-in", "--user", "ada")["link"].startswith(f"{server.address}/#code=")
     assert ask(server, "admin", "ada") == {"user": "ada", "admin": True}
     assert ask(server, "repair", "--dry-run") == {"faults": [], "dry_run": True}
+    made = ask(server, "subscriptions put", "tea", "--user", "ada", "--track", "tea")
+    assert ask(server, "subscriptions list", "--user", "ada") == [made]
+    assert ask(server, "subscriptions ack", "tea", made["cursor"], "--user", "ada")["behind"] == made["behind"]
+    assert ask(server, "subscriptions delete", "tea", "--user", "ada") == {"deleted": "tea"}
+    shared = ask(server, "subscriptions put", "crowd", "--user", "ada", "--track", "tea", "--parts", "2")
+    assert [part["worker"] for part in shared["parts"]] == [None, None]
     file = tmp_path / "posts.jsonl"
     file.write_text('{"author": "ada", "message": "hi"}\n{}\n')
     replayed = ask(server, "replay", file, code=1)
     assert (replayed["lines"], replayed["posted"], replayed["unreadable"]) == (2, 1, 1)
+    counted = ask(server, "count", "hi", "ho -hi", "--user", "ada", "--from", "-1h", "--every", "day")
+    assert sum(bucket["count"] for bucket in counted) == 1
     state = ask(server, "stats", "--user", "ada")  # without a terminal, it looks once
     assert [worker["ready"] for worker in state["workers"]] == [True]
     with running(*COMMAND, "worker", "--json", "--data-dir", server.data, folder=tmp_path, env=environment()) as worker:

@@ -64,6 +64,7 @@ def test_control_characters_are_escaped() -> None:
     [
         ("tea from:ada", {"message": "tea", "author": {"login": "ada"}}),
         ("tea followers_count:5..9", {"message": "tea", "author": {"followers": 7}}),
+        ("meta.room:7 meta.size:2..", {"message": "tea", "meta": {"room": "7", "size": 3}}),
         ("tea lang:de", {"message": "tea", "lang": "de"}),
         ("tea is:reply", {"message": "tea", "in_reply_to": "12"}),
         ("tea is:quote", {"id": "3", "uid": "1", "message": "see", "original": {
@@ -72,7 +73,7 @@ def test_control_characters_are_escaped() -> None:
         ("#tea from:ada", {"id": "9", "uid": "3", "login": "ada", "message": "#tea", "entities": {
             "mentions": [], "hashtags": [{"text": "tea", "indices": [0, 4]}], "cashtags": [], "urls": []}}),
     ],
-    ids=range(7),
+    ids=range(8),
 )  # fmt: skip
 def test_a_status_is_read_from_a_file(tmp_path: Path, rule: str, members: dict[str, Any]) -> None:
     assert explain(rule, "--status", status_file(tmp_path, **members))[0] == 0

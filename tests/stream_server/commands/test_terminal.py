@@ -41,8 +41,11 @@ def test_a_message_has_no_control_character_on_the_terminal(text: str) -> None:
         {"kind": "post", "status": status},
         {"kind": "post", "status": {"origin": "1", "message": "", "original": status}},
         {"kind": "delete", "status": status},
+        {"kind": "edit", "status": status},
+        {"kind": "edit", "left": status},
         {"kind": "follow", "source": user, "target": user},
         {"kind": "gap", "reason": text, "count": None},
+        {"kind": "count", "began": text, "count": 1, "counts": [{"tag": text, "count": 1}, {"id": text, "count": 2}]},
         {"kind": text, "what": [text]},
     ]
     for message in messages:
@@ -61,6 +64,13 @@ def test_escaped_json_keeps_its_value(value: dict[str, str]) -> None:
 
 def _encodable(value: dict[str, str]) -> bool:
     return not any(0xD800 <= ord(c) <= 0xDFFF for pair in value.items() for text in pair for c in text)
+
+
+def test_an_edit_is_told_apart_from_a_post() -> None:
+    line: dict[str, Any] = {"kind": "edit", "cursor": "c", "at": "2026-01-31T12:34:56.000Z"}
+    status = {"login": "ada", "message": "tea"}
+    assert render_message(line | {"status": status}).plain == "12:34:56 edited @ada tea"
+    assert render_message(line | {"left": {"id": "5", "uid": "1"}}).plain == "12:34:56 status 5 was edited and has left"
 
 
 @pytest.mark.parametrize(("message", "shown"), [("", "reposts @bob bread"), ("yes!", "quotes @bob: yes!")])

@@ -72,7 +72,7 @@ def test_builds_of_other_code_have_another_version(tmp_path: Path) -> None:
         (("serve", "--nonsense"), "No such option"),
         (("nonsense",), "No such command"),
         (("serv",), "Did you mean 'serve'?"),
-        (("token",), "Missing option '--user'"),
+        (("token",), "give one of --user, --reader and --revoke"),
         (("token", "--user", "a"), "give its --data-dir"),
         (("token", "--user", "a", "--ttl", "soon"), "15m, 1h or 30d"),
         (("token", "--user", "a", "--data-dir", "x", "--scope", "root"), "unknown scope root; give some of read write"),
@@ -81,6 +81,8 @@ def test_builds_of_other_code_have_another_version(tmp_path: Path) -> None:
         (("tail", "--track", "x"), "give exactly one of --token, --token-file and --user"),
         (("tail", "--track", "x", *TOKEN, "--user", "a"), "give exactly one of --token, --token-file and --user"),
         (("tail", *TOKEN, "--param", "x"), "write NAME=VALUE"),
+        (("tail", *TOKEN, "--subscription", "work", "--since", "-1h"), "the server keeps where a subscription begins"),
+        (("tail", *TOKEN, "--worker", "one"), "it reads a share of a --subscription"),
         (("replay", "/nonexistent.jsonl"), "does not exist"),
         (("replay", __file__, "--rate", "1", "--speed", "1"), "give only one of --rate and --speed"),
         (("replay", __file__, "--rate", "0"), "not in the range"),
@@ -216,6 +218,7 @@ def test_a_command_takes_from_the_server_what_both_must_have_alike(tmp_path: Pat
     assert (taken.redis, taken.timeline_max, taken.log_max_bytes) == ("unix:///r.sock", 77, 99)
 
 
+@pytest.mark.extended
 def test_doctor_prints_ascii_on_an_ascii_terminal() -> None:
     outcome = run("doctor", env=clean_environment(PYTHONIOENCODING="ascii"))
     assert outcome.code == 0, outcome

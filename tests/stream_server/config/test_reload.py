@@ -63,7 +63,7 @@ async def test_a_running_server_takes_all_reloadable_settings_and_no_other(
     assert app[app_keys.CONFIG] == newer
     limits = app[LIMITS]
     assert limits._config is limits.connections._config is app[app_keys.CONFIG]
-    assert (limits.are_on, limits._maximum(READS)) == (True, 7)
+    assert (limits.are_on, limits.maxima()[READS.name]) == (True, 7)
     assert logging.getLogger().level == logging.ERROR
 
 

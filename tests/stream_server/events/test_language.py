@@ -1,6 +1,7 @@
 """Language detection."""
 
 import json
+import random
 
 import pytest
 
@@ -74,6 +75,13 @@ def test_short_texts_and_texts_without_words_are_undetermined(text: str) -> None
 @pytest.mark.parametrize("character", ["\0", "\n", "\ud800", "\ufffe", "\U0001f600"])
 def test_a_character_that_is_no_letter_changes_nothing(character: str) -> None:
     assert _detect(f"{character} The train to the {character} was late again {character} this morning") == "en"
+
+
+def test_the_words_of_an_ascii_text_are_those_of_any_text() -> None:
+    source = random.Random(26)
+    for _ in range(3000):
+        text = "".join(chr(source.randrange(128)) for _ in range(source.randrange(60))).lower()
+        assert language._ASCII_WORD.findall(text) == language._WORD.findall(text), text
 
 
 def test_only_the_beginning_of_a_long_text_counts() -> None:

@@ -78,7 +78,8 @@ async def test_a_flood_while_the_feed_works_neither_cuts_it_nor_loses_an_entry(
         client.config_set("client-output-buffer-limit", before["client-output-buffer-limit"])
     assert (_cut_notes(redis_server) - noted, node.feed.reconnects, node.jumps) == (0, int(is_cut_before), [])
     assert node.feed.recovered > 500, "they were dropped, and read from the log"
-    assert (len(looked_up), node.feed.malformed, node.feed.duplicates) == (0, 0, 0), "nothing is looked at twice"
+    assert (len(looked_up), node.feed.malformed) == (0, 0)
+    assert node.feed.duplicates <= 1, "nothing is looked at twice but perhaps the last one, which comes by both ways"
     received = node.received()  # the newest, as far as the ring reaches back
     assert received == positions[-len(received) :]
 

@@ -15,7 +15,6 @@ from stream_server.feed.token_validity_cache import MAX_KNOWN_SECONDS, MAX_TOKEN
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.script_settings import SizeLimits, load_scripts
-from stream_server.store.redis.scripts import RIGHTS_SCRIPTS
 from stream_server.store.social.sessions import RefreshSecrets, TokenId, TokenValidity
 from tests.stream_server.feed.conftest import NEVER
 from tests.stream_server.feed.node import LogWriter, Node
@@ -185,7 +184,7 @@ def test_every_script_that_takes_rights_is_known() -> None:
         )
         or keys.lua_key_names()["KEY.revoked"] in script.text
     }
-    assert taking == set(RIGHTS_SCRIPTS)
+    assert taking == {name for name, script in load_scripts(SizeLimits()).items() if script.declared.rights}
 
 
 def remembering(node: Node, clock: Callable[[], float] | None = None) -> TokenValidityCache:

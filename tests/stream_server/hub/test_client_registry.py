@@ -4,10 +4,16 @@ import asyncio
 
 import pytest
 
-from stream_server.events.entry import CommandToken, Revocation, StreamCommand
+from stream_server.events.internal import CommandToken, Revocation, StreamCommand
 from stream_server.hub.client import StreamToken
 from stream_server.hub.client_registry import POLL
-from stream_server.hub.disconnect import TOKEN_REVOKED
+from stream_server.hub.disconnect import (
+    CLOSED_BY_USER,
+    TAKEN_OVER,
+    TOKEN_REVOKED,
+    TOO_MANY_STREAMS,
+    DisconnectReason,
+)
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.streaming.framing import NDJSON, SSE, select_framing
 from stream_server.web.websocket.framing import WEBSOCKET
@@ -77,6 +83,27 @@ async def test_a_revocation_ends_streams_by_token_session_or_time_also_those_tha
         reason = session.disconnect_reason
         assert (reason is TOKEN_REVOKED) == (session.token.jti in ended), session.token
         assert reason in {None, TOKEN_REVOKED}
+
+
+@pytest.mark.parametrize("reason", [TAKEN_OVER, CLOSED_BY_USER, TOO_MANY_STREAMS])
+async def test_a_stream_that_is_closed_while_it_opens_ends_at_once(world: World, reason: DisconnectReason) -> None:
+    """Another connection may take its subscription over before the hub knows the stream."""
+    request = world.request(track="tea")
+    early = StreamSession(world.hub, request, Silent())
+    world.hub.registry.obey(StreamCommand(request.user_id, early.connection_id, "close", reason.code))
+    early.start()
+    assert early.disconnect_reason is reason
+    other = StreamSession(world.hub, world.request(track="tea"), Silent())
+    other.start()
+    assert other.disconnect_reason is None
+    world.hub.registry.obey(StreamCommand(request.user_id, other.connection_id, "close", reason.code))
+    assert other.disconnect_reason is reason
+
+
+async def test_few_early_commands_are_remembered(world: World) -> None:
+    for at in range(10_100):
+        world.hub.registry.obey(StreamCommand("1", f"c{at}", "close"))
+    assert len(world.hub.registry._closed_early) == 10_000
 
 
 async def test_a_token_from_another_process_must_have_the_scopes_of_the_present_filters(world: World) -> None:

@@ -39,7 +39,7 @@ class Change:
         made = self.world.request(position, **self.options)
         if self.after is not None:
             await self.after()
-        return BoundFilters(made.subscription, made.viewer, made.private_view, position)
+        return BoundFilters(made.subscription, position, viewer=made.viewer, private_view=made.private_view)
 
     def notices(self, position: Position) -> list[StreamNotice]:
         return [StreamNotice("effective", position, {"word": self.options.get("track")})]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 from stream_server.hub import flusher
 from stream_server.hub.disconnect import TOO_SLOW
-from stream_server.hub.group import Batch, WriteLimits
+from stream_server.hub.flusher import Flusher, Wave
+from stream_server.hub.group import Batch
 from stream_server.hub.live_clients import LiveClients
-from tests.stream_server.hub.world import Socket, World
+from stream_server.hub.messages import heartbeat_message
+from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually
 
 
@@ -21,19 +24,19 @@ async def test_an_iteration_of_the_loop_writes_one_wave_only(
 ) -> None:
     """Also if a new client makes the group flush in the same iteration: two waves at once may exceed the limit."""
     loop, iteration = asyncio.get_running_loop(), 0
-    waves: dict[int, set[int]] = defaultdict(set)
-    writing = Batch.write_slice
+    waves: dict[int, set[Wave]] = defaultdict(set)
+    writing = Flusher._write_wave
 
-    def noted(self: Batch, room: WriteLimits, most: int) -> None:
-        waves[iteration].add(self.wave.number)
-        writing(self, room, most)
+    def noted(self: Flusher, wave: Wave) -> None:
+        waves[iteration].add(wave)
+        writing(self, wave)
 
     def count() -> None:
         nonlocal iteration
         iteration += 1
         counting[0] = loop.call_soon(count)
 
-    monkeypatch.setattr(Batch, "write_slice", noted)
+    monkeypatch.setattr(Flusher, "_write_wave", noted)
     _, socket = large_buffer.open(firehose="true")
     counting = [loop.call_soon(count)]
     large_buffer.post("first")
@@ -69,6 +72,46 @@ async def test_a_slice_ends_after_its_last_write(monkeypatch: pytest.MonkeyPatch
     assert sum(len(socket.texts()) for socket in sockets) == 2
     await asyncio.sleep(0)
     assert sum(len(socket.texts()) for socket in sockets) == 3
+
+
+async def test_groups_are_written_in_the_order_of_their_first_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if a client of a group leaves or joins meanwhile, and if some groups have several clients."""
+    world = World(replace(LIMITS, buffer_bytes=100_000))  # all entries are of one wave
+    monkeypatch.setattr(flusher, "MAX_SLICE_WRITES", 1)
+    sockets = [world.open(track=f"word{number}")[1] for number in range(6)]
+    second, _ = world.open(track="word1")
+    await world.until_live(7)
+    for number in (3, 1, 4, 0, 5, 2, 3):
+        world.post(f"word{number}")
+    world.hub.unregister(second)
+    world.open(track="word5")
+    served: list[int] = []
+    while len(served) < 6:
+        await asyncio.sleep(0)
+        new = [number for number, socket in enumerate(sockets) if socket.texts() and number not in served]
+        assert len(new) <= 1
+        served += new
+    assert served == [3, 1, 4, 0, 5, 2]
+
+
+async def test_what_waits_for_its_flush_waits_also_if_a_client_joins(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    """A write outside of a flush would count towards the duration of the next one, which then waits longer."""
+    _, socket = large_buffer.open(track="word")
+    await large_buffer.until_live()
+    flusher_of_hub = large_buffer.hub.live.flusher
+    flusher_of_hub.pause.next_flush_at = (now := monotonic()) + 0.05
+    monkeypatch.setattr(flusher, "monotonic", lambda: now)
+    large_buffer.post("word 1")
+    _, newcomer = large_buffer.open(track="word")
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert socket.texts() == []
+    large_buffer.post("word 2")
+    await socket.expect_texts("word 1", "word 2")
+    await newcomer.expect_texts("word 2")
+    assert flusher_of_hub.flushes == 1
 
 
 async def test_an_entry_that_arrives_during_a_flush_joins_the_writes_that_are_due(
@@ -138,12 +181,30 @@ async def test_a_due_group_collects_no_more_in_a_burst_than_its_client_may_have_
     assert large_buffer.hub.counters.slow_demotions == 0
 
 
+async def test_a_group_with_a_due_heartbeat_collects_no_more_in_a_burst_than_its_client_may_have_unsent(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    """A wave without any entry counts no bytes, and its groups collect frames nevertheless."""
+    monkeypatch.setattr(flusher, "MAX_SLICE_WRITES", 1)
+    sockets = [large_buffer.open(track=f"word,other{number}")[1] for number in range(3)]
+    live = large_buffer.hub.live
+    for group in live.groups():
+        live.queue_frame(group, group.framing.encode_control(heartbeat_message(live.head, 0, 0)), is_control=True)
+    live.flusher.flush_if_due()
+    said = [f"word {number} {'x' * 200}" for number in range(60)]
+    for text in said:
+        large_buffer.post(text)
+    for socket in sockets:
+        await socket.expect_texts(*said)
+    assert large_buffer.hub.counters.slow_demotions == 0
+
+
 def _fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[Exception]:
     """Let the next call of a method raise. Returns the list of errors that the loop reports."""
     errors: list[Exception] = []
     working = getattr(kind, name)
 
-    def broken(self: object, *given: object) -> object:
+    def broken(self: object, *given: object, **named: object) -> object:
         monkeypatch.setattr(kind, name, working)
         raise ZeroDivisionError
 
@@ -174,7 +235,7 @@ async def test_an_error_while_sending_heartbeats_costs_one_heartbeat(
     monkeypatch: pytest.MonkeyPatch, short_deadlines: World
 ) -> None:
     _, socket = short_deadlines.open(firehose="true")
-    errors = _fail_once(monkeypatch, LiveClients, "queue_control")
+    errors = _fail_once(monkeypatch, LiveClients, "queue_frame")
     short_deadlines.hub.start()
     await eventually(lambda: "heartbeat" in socket.kinds(), what="a heartbeat")
     assert [type(error) for error in errors] == [ZeroDivisionError]
@@ -186,16 +247,19 @@ async def test_the_only_client_of_a_group_gets_the_last_entry_of_a_read_at_once(
     counted = large_buffer.hub.live.flusher
     shared = [large_buffer.open(track="word,other")[1] for _ in range(2)]
     explained = large_buffer.open(track="word", explain=True)[1]
+    ruled, other_rule = (large_buffer.open(rule=text)[1] for text in ("word", "tag:word"))
     large_buffer.is_last = True
     large_buffer.post("word 1")
-    assert socket.texts() == ["word 1"]
-    assert (stream.delivered, counted.times.delivered, counted.flushes, len(counted._wrapped)) == (1, 1, 1, 0)
-    assert sum(sum(buckets) for _, buckets, _ in counted.times.histograms()) == 1
+    assert [alone.texts() for alone in (socket, explained, ruled, other_rule)] == [["word 1"]] * 4
+    matched = [alone.messages()[-1].get("matched") for alone in (socket, ruled, other_rule)]
+    assert matched == [None, [{"id": "r1", "tag": ""}], [{"id": "r1", "tag": "tag"}]]
+    assert (stream.delivered, counted.times.delivered, counted.flushes, len(counted._wrapped)) == (1, 4, 1, 0)
+    assert sum(sum(buckets) for _, buckets, _ in counted.times.histograms()) == 4
     assert counted.pause.flush_share > 0
-    assert [other.texts() for other in (*shared, explained)] == [[]] * 3
-    for other in (*shared, explained):
+    assert [other.texts() for other in shared] == [[]] * 2
+    for other in shared:
         await other.expect_texts("word 1")
-    assert counted.times.delivered == 4
+    assert counted.times.delivered == 6
 
 
 async def test_entries_of_one_read_share_a_write(large_buffer: World) -> None:

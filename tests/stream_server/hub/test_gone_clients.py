@@ -96,6 +96,17 @@ async def test_a_live_client_that_stops_reading_is_dropped_after_heartbeat_and_w
     assert short.hub.counters.slow_demotions == 0
 
 
+async def test_a_client_that_reads_no_more_and_shuts_its_sending_side_down_keeps_no_connection(short: World) -> None:
+    """No check of the hub finds it later, because its stream has left the hub."""
+    async with listening_hub(short, lambda: short.request(track="post")) as made:
+        (client,) = await made.connect(1)
+        await short.until_live()
+        await fill(short)
+        half_close(client)
+        await eventually(lambda: short.hub.counters.ended_streams, what="the end of the connection")
+        assert not len(short.hub.registry)
+
+
 @pytest.mark.usefixtures("each_loop_over_clients")
 async def test_a_client_that_reads_slowly_is_not_dropped(short: World) -> None:
     async with listening_hub(short, lambda: short.request(track="post")) as made:
@@ -168,8 +179,8 @@ PATIENT = replace(SHORT, write_timeout_seconds=2.0)
 ROOMY_BYTES = 65_536
 """The kernel's buffer, as servers have it: what waits there is more than a small window ever holds."""
 
-LONG = 400
-"""So many posts are 260 KB, for which a slow reader takes more than three deadlines."""
+LONG = 320
+"""So many posts are 208 KB, for which a slow reader takes more than two deadlines."""
 
 
 def publish_many(world: World) -> list[bytes]:

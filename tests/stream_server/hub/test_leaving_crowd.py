@@ -23,7 +23,7 @@ CROWD = 60
 
 
 async def test_a_crowd_leaves_in_several_iterations_and_gets_nothing_more() -> None:
-    world, seconds = World(), count(0.0, LEAVE_SECONDS / 10)  # the clock is asked twice for each stream
+    world, seconds = World(), count(0.0, LEAVE_SECONDS / 10)  # each look at the clock takes a tenth
     world.hub.departures = TurnQueue(asyncio.get_running_loop(), LEAVE_SECONDS, lambda: next(seconds))
     opened = [world.open(user=str(number), track=f"word{number},post") for number in range(CROWD)]
     written = [socket.writes for _, socket in opened]
@@ -41,6 +41,18 @@ async def test_a_crowd_leaves_in_several_iterations_and_gets_nothing_more() -> N
     assert [socket.writes for _, socket in opened] == written
     assert (world.hub.counters.slow_demotions, len(world.hub.background_tasks)) == (0, 0)
     assert world.hub.counters.ended_streams == {"left": CROWD}
+
+
+async def test_a_stream_that_was_stopped_takes_no_second_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has left the hub in the turn in which its connection closed. What is left to do is counted at once."""
+    world, turns = World(), list[object]()
+    session, _ = world.open(user="1", track="tea")
+    session.stop()
+    assert (len(world.hub.registry), world.hub.counters.ended_streams) == (0, {})
+    monkeypatch.setattr(world.hub.departures, "run_in_turn", turns.append)
+    session.connection_lost()
+    session.connection_lost()
+    assert (turns, world.hub.counters.ended_streams) == ([], {"left": 1})
 
 
 async def test_a_stream_that_catches_up_writes_nothing_while_its_departure_waits(

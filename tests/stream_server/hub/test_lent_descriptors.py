@@ -34,6 +34,19 @@ def run(loop: Loop, work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
+class Ends:
+    """Hears of the end of a connection."""
+
+    def __init__(self, on_lost: Callable[[], object], on_stop: Callable[[], object] = lambda: None) -> None:
+        self._on_lost, self._on_stop = on_lost, on_stop
+
+    def stop(self) -> None:
+        self._on_stop()
+
+    def connection_lost(self) -> None:
+        self._on_lost()
+
+
 class Borrower(Outlet):
     """A client that borrows the descriptor of its connection, whose other end is ``far``."""
 
@@ -157,14 +170,16 @@ def test_a_descriptor_is_taken_back_before_it_is_closed(loop: Loop, end: str) ->
         client.hand_over()
         client.connection.lend_descriptor(client)
         lent, seen = client.descriptor, asyncio.get_running_loop().create_future()
+        when_stopped = list[int]()
 
         def on_lost() -> None:
             os.fstat(lent)  # raises if it is closed
             seen.set_result(client.descriptor)
 
-        client.connection.on_lost = on_lost
+        client.connection.listener = Ends(on_lost, lambda: when_stopped.append(client.descriptor))
         client.far.close() if end == "the client leaves" else getattr(client.transport, end)()
         assert await seen == NO_DESCRIPTOR
+        assert when_stopped == ([NO_DESCRIPTOR] if end == "the client leaves" else [])
         client.connection.lend_descriptor(client)
         client.connection.resume_writing()
         assert client.descriptor == NO_DESCRIPTOR
@@ -197,7 +212,7 @@ def test_no_message_follows_a_part_of_another_after_the_end_of_file(loop: Loop) 
         client.hand_over()
         client.connection.lend_descriptor(client)
         lost = asyncio.Event()
-        client.connection.on_lost = lost.set
+        client.connection.listener = Ends(lost.set)
         client.far.shutdown(socket.SHUT_WR)
         await lost.wait()
         assert b"next" not in client.received
@@ -265,7 +280,7 @@ class Churn:
         client.hand_over()
         client.write(b"hello\n")
         client.connection.lend_descriptor(client)
-        client.connection.on_lost = self.fan_out  # at the last moment before the descriptor is closed
+        client.connection.listener = Ends(self.fan_out)  # at the last moment before the descriptor is closed
         self.used[client.descriptor] = self.used.get(client.descriptor, 0) + 1
         self.first[client] = len(self.frames)
         self.group.append(client)
@@ -307,7 +322,7 @@ class Churn:
 
     def end(self) -> None:
         for client in self.open:
-            client.connection.on_lost = lambda: None
+            client.connection.listener = None
             client.transport.abort()
         for client in self.group:
             client.far.close()

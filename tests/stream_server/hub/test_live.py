@@ -11,6 +11,7 @@ from filters.base import FilterFailure
 from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
+from filters.within import Within
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import LogPage
@@ -31,6 +32,17 @@ async def test_clients_with_equal_filters_share_one_group(world: World) -> None:
     assert len(world.hub.live.index) == 1
     world.post("b and a")
     await eventually(lambda: first.texts() == second.texts() == ["b and a"])
+
+
+async def test_visitors_with_one_reader_token_and_filter_share_one_group(world: World) -> None:
+    """Whatever object has the filters, and no visitor has a viewer."""
+    sockets = []
+    for name in ("", "", "9"):
+        asked = world.request(user=name, track="tea", viewer_independent=True)
+        within = Within.parse("meta.site:blog" if name == "" else "meta.site:shop")
+        sockets.append(world._begin(asked._replace(subscription=asked.subscription.for_everybody(within)))[1])
+    await world.until_live(3)
+    assert sorted(len(group.snapshot()) for group in world.hub.live.groups()) == [1, 2]
 
 
 async def test_a_stop_sends_the_waiting_frames_and_then_goodbye(world: World) -> None:

@@ -8,14 +8,15 @@ import pytest
 from filters.subscription import parse_subscription
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub import poll as preview
+from stream_server.hub import look_back as preview
 from stream_server.hub.catchup.reader import MAX_PAGE_ENTRIES
 from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS
+from stream_server.hub.look_back import PreviewResult, RulePreview
 from stream_server.hub.messages import ROLLED_BACK
-from stream_server.hub.poll import PreviewResult, RulePreview
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.stream_server.hub.world import REGISTRY, World
+from tests.stream_server.web.limits.clocks import Clocks
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +26,15 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preview, "MAX_QUEUE_SECONDS", 60.0)
 
 
-async def preview_tea(world: World, since: Position = LOG_START) -> PreviewResult:
-    """Preview a rule on all of the log."""
+async def preview_tea(world: World, since: Position = LOG_START, *, is_over: bool = False) -> PreviewResult:
+    """Preview a rule on all of the log, for a user who may still take processor time, or who has taken too much."""
+    clocks = Clocks()
+    payer = clocks.processor_time().payer("192.0.2.1", "1")
+    payer.charge(1.0 if is_over else 0.0)
     subscription = parse_subscription({"rule": "tea", "kinds": "post"}, REGISTRY, explain=True)
     view = select_framing(NDJSON, chunked=True)
     request = SubscribeRequest("c", "1", StreamToken("j"), subscription, view, since, world.viewer("1"))
-    return await RulePreview(world.hub, request).run()
+    return await RulePreview(world.hub, request, payer).run()
 
 
 def example_texts(counted: PreviewResult) -> list[str]:
@@ -79,10 +83,10 @@ async def test_a_preview_at_its_limit_has_scanned_the_newest_entries(
     newest = [f"tea {number}" for number in range(count)][-preview.MAX_EXAMPLES :]
     whole = await preview_tea(world)
     assert (whole.matched_count, whole.is_complete, example_texts(whole)) == (count, True, newest)
-    for limit, value in (("MAX_WORK_SECONDS", 1e-9), ("MAX_SCANNED_ENTRIES", 1)):
+    for limit, value in (("MAX_WORK_SECONDS", 1e-9), ("MIN_WORK_SECONDS", 1e-9), ("MAX_SCANNED_ENTRIES", 1)):
         with monkeypatch.context() as patched:
             patched.setattr(preview, limit, value)
-            found = await preview_tea(world)
+            found = await preview_tea(world, is_over=limit == "MIN_WORK_SECONDS")
         assert 0 < found.matched_count == found.scanned_count == count - found.start.n < 2 * MAX_PAGE_ENTRIES
         assert not found.is_complete
         assert example_texts(found)[-found.matched_count :] == newest[-found.matched_count :]

@@ -59,6 +59,7 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.gone: set[str | None] = set()
+        self.edits: dict[str | None, Entry] = {}
         self.floor_n = 0
         self.reads = 0
         self.error: Exception | None = None
@@ -84,6 +85,8 @@ class Log:
             shown = entry.shown_ids
             entry.is_deleted = shown.status in self.gone or shown.comment in self.gone
             entry.original_is_deleted = shown.original in self.gone
+            named = (shown.status, shown.original)
+            entry.later_edits = {name: self.edits[name] for name in named if name is not None and name in self.edits}
         return [e for e in self.entries if e.position.n > self.floor_n]
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
@@ -211,7 +214,10 @@ class PackedSocket(Socket):
 
 
 class World:
-    """One hub, its log, and a manual clock. ``is_last`` is what the hub is told of each entry (`Hub.publish`)."""
+    """One hub, its log, and a manual clock. ``is_last`` is what the hub is told of each entry (`Hub.publish`).
+
+    The clock of the log is ``log_ahead_ms`` ahead of the server's. As that of Redis, it never goes back on the log.
+    """
 
     def __init__(self, limits: HubLimits = LIMITS) -> None:
         self.log = Log()
@@ -227,7 +233,9 @@ class World:
         )
         self.streams: list[StreamSession] = []
         self.is_last = False
+        self.log_ahead_ms = 0
         self._requests = 0
+        self._versions: dict[str, list[dict[str, Any]]] = {}
 
     def post(self, text: str, uid: str = "7", original: Entry | None = None, audience: str = PUBLIC_AUDIENCE) -> Entry:
         """Publish a post, or a repost of ``original``. Its id is that of its position."""
@@ -238,12 +246,25 @@ class World:
             status |= {"original": shown, "origin": shown["id"]}
         return self._append(position, "post", {"wire": {"status": status}}, audience)
 
-    def delete(self, post: Entry, audience: str | None = None) -> Entry:
+    def edit(self, post: Entry, text: str, original: Entry | None = None, audience: str | None = None) -> Entry:
+        """Publish an edit of what ``post`` shows, a post or an edit. A quote shows ``original``, None if it is gone."""
+        before = json.loads(post.wire)["status"]
+        self._versions.setdefault(before["id"], []).append(before)
+        status = {**before, "message": text}
+        if "original" in before:
+            status["original"] = original and _inner(json.loads(original.wire)["status"])
+        body = {"wire": {"status": status}, "facts": {"before": [before]}}
+        made = self._append(self._next(), "edit", body, audience or post.audience)
+        self.log.edits[before["id"]] = made
+        return made
+
+    def delete(self, post: Entry, audience: str | None = None, **facts: object) -> Entry:
         """Publish a delete: ids on the wire, the post for the filters, and by default the audience of the post."""
         status = json.loads(post.wire)["status"]
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
         self.log.gone.add(status["id"])
-        body = {"wire": wire, "facts": {"status": status}}
+        before = self._versions.get(status["id"], [])
+        body = {"wire": wire, "facts": {"status": status, "before": before, **facts}}
         return self._append(self._next(), "delete", body, audience or post.audience)
 
     def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC_AUDIENCE) -> Entry:
@@ -252,13 +273,13 @@ class World:
         comment = {"id": str(position.status_number), "uid": uid, "status": status["id"], "message": text}
         return self._append(position, "comment", {"wire": {"comment": comment, "status": _inner(status)}}, audience)
 
-    def uncomment(self, comment: Entry, audience: str | None = None) -> Entry:
+    def uncomment(self, comment: Entry, audience: str | None = None, **facts: object) -> Entry:
         """Publish the end of a comment: its ids and the status on the wire, the comment for the filters."""
         wire = json.loads(comment.wire)
         said = wire["comment"]
         self.log.gone.add(said["id"])
         gone = {"id": said["id"], "uid": said["uid"], "status": said["status"], "deleted": True}
-        body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said}}
+        body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said, **facts}}
         return self._append(self._next(), "uncomment", body, audience or comment.audience)
 
     def relate(self, kind: str, source: str, target: str) -> Entry:
@@ -381,7 +402,7 @@ class World:
 
     def _next(self) -> Position:
         self.now_ms += 1
-        return Position(self.now_ms, 0, self.hub.head.n + 1)
+        return Position(max(self.now_ms + self.log_ahead_ms, self.hub.head.ms + 1), 0, self.hub.head.n + 1)
 
     def _append(self, position: Position, kind: str, body: object, audience: str = PUBLIC_AUDIENCE) -> Entry:
         entry = Entry(position, kind, audience, json.dumps(body).encode())

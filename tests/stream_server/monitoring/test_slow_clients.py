@@ -20,6 +20,16 @@ async def test_the_furthest_behind_are_found_among_many() -> None:
     assert {client.worker for client in found} == {3}
 
 
+async def test_a_stream_of_a_reader_token_has_the_id_of_the_token_in_the_place_of_a_user() -> None:
+    world = World()
+    for user in ("7", ""):
+        _, socket = world.open(user=user, track="post")
+        socket.block()
+        socket.waiting += bytes(1000)
+    found = await find_slow_clients(world.hub, 1)
+    assert sorted((client.uid, client.reader) for client in found) == [("", "j"), ("7", "")]
+
+
 async def test_a_client_that_catches_up_is_as_many_entries_behind_as_it_has_not_read() -> None:
     world = World()
     start = world.hub.head

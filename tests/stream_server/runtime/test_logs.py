@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stream_server.runtime import logs
+from tests.growth import assert_linear
 from tests.stream_server import tokens
 
 
@@ -54,6 +55,7 @@ def test_records_below_the_level_are_not_written(out: io.StringIO) -> None:
     [
         tokens.fresh("42"),
         f"GET /v1/stream?access_token={tokens.fresh('42')}",
+        tokens.fresh("42").replace(".", "eyJhdHRh.", 1),
         "Authorization: Bearer c2VjcmV0LXNlY3JldA",
         "password='hush-hush'",
         '{"refresh_token": "hush-hush"}',
@@ -67,6 +69,11 @@ def test_secrets_are_redacted_in_messages_and_tracebacks(out: io.StringIO, text:
     assert "failed with" in written
     for secret in ("hush-hush", "c2VjcmV0", text if text.startswith("eyJ") else "eyJ"):
         assert secret not in written
+
+
+@pytest.mark.parametrize("text", ["eyJ", "eyJhYmNkZWY", "token ", "password:  ", "redis://", "bearer  "])
+def test_the_search_for_secrets_grows_no_faster_than_the_text(text: str) -> None:
+    assert_linear(lambda size: logs.redact(text * (size // len(text))), 64_000)
 
 
 def test_a_long_message_is_cut(out: io.StringIO) -> None:

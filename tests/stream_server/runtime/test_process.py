@@ -13,6 +13,7 @@ from stream_server.config.reload import SettingsReloader
 from stream_server.runtime import process, supervisor
 from stream_server.runtime.listening import Listeners
 from tests.stream_server import tokens
+from tests.tiers import quick
 
 
 class RecordingSupervisor:
@@ -54,19 +55,20 @@ async def handled():
 
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True)
-for _ in range(300):
+for _ in range(int(sys.argv[1])):
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(process._ignore_signals_after(handled()))
     except asyncio.CancelledError:
         pass  # the signal came before the end
 """
-"""A process that ends hundreds of times, each time as a server's process does."""
+"""A process that ends many times, each time as a server's process does."""
 
 
 def test_no_signal_ends_a_process_that_already_ends() -> None:
     """Between the handler of a signal and its being ignored there is no moment in which the signal is deadly."""
-    with subprocess.Popen([sys.executable, "-c", ENDINGS], stdout=subprocess.PIPE) as ending:
+    endings = 60 if quick() else 300
+    with subprocess.Popen([sys.executable, "-c", ENDINGS, str(endings)], stdout=subprocess.PIPE) as ending:
         assert ending.stdout is not None
         assert ending.stdout.readline() == b"ready\n"
         sent = 0
@@ -74,4 +76,4 @@ def test_no_signal_ends_a_process_that_already_ends() -> None:
             ending.send_signal(signal.SIGTERM)
             sent += 1
     assert ending.returncode == 0
-    assert sent > 300
+    assert sent > endings

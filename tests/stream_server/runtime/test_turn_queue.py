@@ -17,13 +17,16 @@ class Clock:
 
     Attributes:
         begun: Numbers of the requests that have begun.
+        reads: How often the clock was read.
     """
 
     def __init__(self) -> None:
         self.now = 0.0
         self.begun: list[int] = []
+        self.reads = 0
 
     def __call__(self) -> float:
+        self.reads += 1
         return self.now
 
     def begin(self, number: int, seconds: float) -> None:
@@ -64,6 +67,14 @@ async def test_a_request_begins_at_once_if_nobody_waits_and_there_is_time(clock:
     await asyncio.sleep(0)
     queue.run_in_turn(partial(clock.begin, 51, 0.0))
     assert clock.begun == list(range(52))
+
+
+async def test_the_clock_is_read_once_for_each_request_that_waits(clock: Clock, queue: TurnQueue) -> None:
+    for number in range(101):
+        queue.run_in_turn(partial(clock.begin, number, MAX_SECONDS / 200 if number else MAX_SECONDS))
+    clock.reads = 0
+    await asyncio.sleep(0)
+    assert (len(clock.begun), clock.reads) == (101, 101)
 
 
 async def test_nobody_overtakes_those_who_wait(clock: Clock, queue: TurnQueue) -> None:

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_server.errors import Unauthorized
-from stream_server.security.tokens import MAX_HEADERS, Claims, KnownHeaders, TokenAuthority
+from stream_server.security.claims import Claims
+from stream_server.security.tokens import MAX_HEADERS, KnownHeaders, TokenAuthority
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token
 
 PYJWT = jwt.PyJWS(algorithms=["HS256"])

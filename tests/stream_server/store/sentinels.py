@@ -99,10 +99,15 @@ class Watch:
         return f"redis+sentinel://{','.join(f'127.0.0.1:{each.port}' for each in self.sentinels)}/{SERVICE}"
 
     async def settled(self) -> None:
-        """Wait until the replicas are in sync and the Sentinels know all servers."""
+        """Wait until the replicas are in sync and the Sentinels know all servers.
+
+        A Sentinel that got no processor for two seconds distrusts its clock, and does nothing for thirty (TILT).
+        """
         for replica in self.servers[1:]:
             await linked(replica)
-        await eventually(lambda: all(each.ready() for each in self.sentinels), what="Sentinels ready")
+        await eventually(
+            lambda: all(each.ready() for each in self.sentinels), seconds=2 * PATIENCE, what="Sentinels ready"
+        )
 
     async def failed_over(self) -> RedisProcess:
         """Wait until all Sentinels name one of the replicas. Returns it."""

@@ -12,6 +12,7 @@ from stream_server.errors import NotFound
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.store import Store
+from tests.stream_server.store.job_queue import RedisDump
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import items_of
 from tests.tiers import quick
@@ -114,6 +115,60 @@ async def test_a_text_that_goes_before_its_author_is_visible_is_not_shown(
     happened = between_text_and_facts(monkeypatch, go_on)
     with suppress(NotFound):
         assert SECRET.encode() not in await READS[name](store, stage)
+    assert happened
+
+
+PAGES = ("a profile with a quote", "a tag", "mentions")
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_text_that_an_older_copy_of_redis_never_had_is_not_shown(
+    store: Store, raw: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Redis loses the block and the secret while the page is read, and so the copy has no fact against the secret."""
+    stage, people = Stage(), People(store)
+    await stage.set(store)
+    await stage.open(store)
+    await store.statuses.delete(stage.ann, (await people.status(stage.ann))["id"], new_key())
+    older = RedisDump(raw)
+    await store.blocks.block(stage.carl, stage.bob, new_key())
+    await stage.write(store)
+
+    async def fail_over() -> None:
+        older.restore()
+
+    happened = between_text_and_facts(monkeypatch, fail_over)
+    assert SECRET.encode() not in await READS[name](store, stage)
+    assert happened
+
+
+@pytest.mark.parametrize("after", ["no other delete", "the lost delete again"])
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_text_that_goes_from_an_older_copy_of_redis_is_not_shown(
+    store: Store, raw: Any, monkeypatch: pytest.MonkeyPatch, name: str, after: str
+) -> None:
+    """Redis loses the delete of another status, and then as many statuses have gone from the copy as before.
+
+    Or the other status goes again, so that the copy too has it as the last one that went.
+    """
+    stage, people = Stage(), People(store)
+    await stage.set(store)
+    await stage.open(store)
+    await stage.write(store)
+    await store.blocks.block(stage.carl, stage.bob, new_key())
+    other = (await people.status(stage.ann))["id"]
+    older = RedisDump(raw)
+    await store.statuses.delete(stage.ann, other, new_key())
+
+    async def fail_over() -> None:
+        older.restore()
+        await stage.delete(store)
+        if after == "the lost delete again":
+            await store.statuses.delete(stage.ann, other, new_key())
+        await stage.open(store)
+
+    happened = between_text_and_facts(monkeypatch, fail_over)
+    assert SECRET.encode() not in await READS[name](store, stage)
     assert happened
 
 

@@ -125,10 +125,11 @@ async def test_facts_are_never_older_than_the_texts(store: Store) -> None:
     assert sight.of(author) is Visibility.HIDDEN
 
 
-def test_packed_commands_are_those_of_hiredis() -> None:
+@pytest.mark.parametrize("members", [[b"", b"1", b"twenty-two bytes of it"], [b"12", b"\r\n", b"$4"], [b"one"], []])
+def test_packed_commands_are_those_of_hiredis(members: list[bytes]) -> None:
+    """Also of members that have one length, which are packed together."""
     read = KeyRead(b"HMGET", b"{core}:50%:", b"100%", b"a\r\nb")
     assert read.command(b"42") == packed_by_hiredis(b"HMGET", b"{core}:50%:42", b"100%", b"a\r\nb")
-    members = [b"", b"1", b"twenty-two bytes of it"]
     packed = pack_set_read(b"ZMSCORE", b"key", pack_words(members), len(members))
     assert packed == packed_by_hiredis(b"ZMSCORE", b"key", *members)
 

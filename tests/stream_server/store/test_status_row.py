@@ -32,9 +32,7 @@ FULL_JSON = USUAL_JSON | {
 READ_AND_WRITE = """
 function run.asked(id)
   local row = find_status(id)
-  local json = embedded_json(row)
-  if row.conversation == id then row.conversation = '' end
-  return {json, row_text(row)}
+  return {embedded_json(row), row_text(row)}
 end
 """
 

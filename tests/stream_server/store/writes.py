@@ -9,6 +9,8 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.store.social.sessions import RefreshSecrets
 from stream_server.store.social.statuses import StatusDraft
+from stream_server.store.social.subscriptions import NewWebhook
+from stream_server.store.social.webhook_state import Webhook
 from stream_server.store.store import Store
 from tests.stream_server.store.people import PASSWORD_HASH, People, new_key
 from tests.stream_server.store.scenes import ids, protect, suspend
@@ -17,8 +19,8 @@ from tests.stream_server.store.scenes import ids, protect, suspend
 class Scene:
     """Bob follows Ann and reacted in every way to her status ``done``, and not to ``fresh``, which Carl reported.
 
-    Ann has a list and a private group with Bob, a talk with a message of his, and a rule. Dora and Eli are
-    protected, and Dora requested to follow Eli. Dora blocks and mutes Fay. Root suspended Gus.
+    Ann has a list and a private group with Bob, a talk with a message of his, a rule, and a subscription that is read.
+    Dora and Eli are protected, and Dora requested to follow Eli. Dora blocks and mutes Fay. Root suspended Gus.
     Mia has a password and a session.
     """
 
@@ -73,6 +75,10 @@ class Scene:
         (kept,) = await store.rules.add(self.ann, [("tea", "drinks")], new_key())
         assert kept.saved is not None
         self.rule = kept.saved.id
+        await store.subscriptions.put(self.ann, "work", {"track": "tea"}, None, new_key())
+        await store.subscriptions.take(self.ann, await store.subscriptions.get(self.ann, "work"), "somewhere")
+        webhook = NewWebhook(Webhook("https://ann.example/hook", 100, frozenset()), "whsec_AAAA", 10)
+        await store.subscriptions.put(self.ann, "sent", {"track": "tea"}, None, new_key(), new=webhook)
 
 
 def _id(made: bytes) -> str:
@@ -105,6 +111,7 @@ WRITES: dict[str, Write] = {
         lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="@u1 hello", in_reply_to=x.fresh), r), 2
     ),
     "repost": Write(lambda s, x, r: s.statuses.create(x.ann, StatusDraft(origin=x.fresh), r), 1),
+    "status_edit": Write(lambda s, x, r: s.statuses.edit(x.ann, x.fresh, {"message": "@u1 so"}, r, 10**9), 2),
     "status_delete": Write(lambda s, x, r: s.statuses.delete(x.ann, x.done, r), 1),
     "like": Write(lambda s, x, r: s.likes.like(x.bob, x.fresh, r), 2),
     "unlike": Write(lambda s, x, r: s.likes.unlike(x.bob, x.done, r), 1),
@@ -138,6 +145,9 @@ WRITES: dict[str, Write] = {
     "talk_open_several": Write(lambda s, x, r: s.talks.open(x.ann, [x.bob, x.carl], "b", r), 0),
     "talk_send": Write(lambda s, x, r: s.talks.send_message(x.ann, x.talk, "hi", r), 1),
     "talk_mark_read": Write(lambda s, x, r: s.talks.mark_read(x.ann, x.talk, x.message, r), 0),
+    "subscription_put": Write(lambda s, x, r: s.subscriptions.put(x.ann, "new", {"track": "tea"}, None, r), 0),
+    "webhook_secret": Write(lambda s, x, r: s.webhooks.replace_secret(x.ann, "sent", "whsec_BBBB", r), 0),
+    "subscription_remove": Write(lambda s, x, r: s.subscriptions.remove(x.ann, "work", r), 1),
     "saved_rules_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
     "saved_rules_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
     "report_create": Write(lambda s, x, r: s.reports.create(x.bob, "spam", None, x.done, "", r), 0),
@@ -157,7 +167,7 @@ FORMS = frozenset({
 
 ELSEWHERE = frozenset({
     "batch_claim_key", "stream_command", "talk_answer",
-    "ingest_user", "ingest_post", "ingest_delete", "ingest_follow", "ingest_unfollow", "ingest_block",
+    "ingest_user", "ingest_post", "ingest_edit", "ingest_delete", "ingest_follow", "ingest_unfollow", "ingest_block",
     "ingest_relation", "ingest_suspension", "ingest_delete_user",
 })  # fmt: skip
 """Scripts with tests elsewhere: they write only their answer, use up a token, or count once by a foreign id."""

@@ -1,5 +1,6 @@
 """The routes on a real store and a real socket, with a hub without a feed."""
 
+import asyncio
 import logging
 import math
 import random
@@ -26,6 +27,8 @@ from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.security.clock_check import ClockCheck
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import TokenAuthority
+from stream_server.store.jobs.upkeep import LogTrimmer
+from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.store import Store
 from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
@@ -35,7 +38,10 @@ from stream_server.web.http import app_keys
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
+from stream_server.web.streaming.acks import Acks
+from stream_server.web.streaming.leases import Leases
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
+from stream_server.web.webhooks.sender import Sender
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
 from tests.stream_server.hub import world as hub_world
@@ -51,7 +57,8 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def config(settings: dict[str, Any]) -> Config:
-    return tokens.config(password_memory_kib=8, redis_timeout_seconds=PATIENCE, **settings)
+    usual = {"webhook_networks": "127.0.0.0/8", "webhook_timeout_seconds": PATIENCE}
+    return tokens.config(password_memory_kib=8, redis_timeout_seconds=PATIENCE, **usual | settings)
 
 
 @pytest.fixture
@@ -69,6 +76,10 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
         app[app_keys.METRICS], app[app_keys.HUB], lambda: True, app[LIMITS].hits, RecentErrors(), WorkerSockets()
     )
     app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
+    app[app_keys.LOG_TRIMMER] = LogTrimmer(store.retention, RetentionLimits(7 * 86400, 0), store.subscriptions)
+    app[app_keys.ACKS] = Acks(store.subscriptions)
+    app[app_keys.LEASES] = Leases(store.shared_subscriptions)
+    app[app_keys.SENDER] = Sender(config.webhook_networks, config.webhook_timeout_seconds)
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.TOKEN_VALIDITY_CACHE] = TokenValidityCache(store.sessions, lambda: -math.inf, 0.0)  # hears no log
     app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0, ClockCheck().compare), {}
@@ -76,8 +87,11 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.STATIC_FILES] = load_pages(resources.files("stream_server"))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())
     routes.add_routes(app)
+    acks = asyncio.create_task(app[app_keys.ACKS].run())
     yield app
+    acks.cancel()
     passwords.close()
+    await app[app_keys.SENDER].close()
     app[SUBSCRIPTION_PARSER].thread.close()
     await store.close()
 

@@ -3,14 +3,17 @@
 import random
 from copy import deepcopy
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from stream_server.events.entry import Entry
 from tests.stream_server.hub.visibility.model import (
+    PROTECTIONS,
     HistoryEntry,
     State,
     StreamModel,
     compare,
+    held_texts,
     matches_anything,
     matches_followed,
     matches_home,
@@ -48,8 +51,9 @@ class RandomHistory:
     def step(self) -> None:
         """Do one random thing."""
         acts = [
-            (30, self.post), (12, self.delete), (16, self.relate), (4, self.protect), (2, self.suspend), (6, self.like),
-            (8, self.comment), (4, self.uncomment), (4, self.group), (3, self.message), (3, self.notify),
+            (30, self.post), (14, self.edit), (12, self.delete), (16, self.relate), (4, self.protect),
+            (2, self.suspend), (6, self.like), (8, self.comment), (4, self.uncomment), (4, self.group),
+            (3, self.message), (3, self.notify),
             (2, self.update),
         ]  # fmt: skip
         self.source.choices([act for _, act in acts], [weight for weight, _ in acts])[0]()
@@ -85,15 +89,43 @@ class RandomHistory:
             happening.shown.append(original[1].author)
             happening.quoted = None if wordless else original[1].author
             happening.others = (original[1].author,) if wordless else ()
-            happening.text = original[1].text if wordless else text
+            happening.text = original[1].version_at(happening.n).text if wordless else text
         self.posts.append((entry, happening))
+
+    def edit(self) -> None:
+        """Edit one of the last posts with words, of a user who is not suspended."""
+        fitting = [at for at in range(len(self.posts))[-15:] if not self.posts[at][1].is_wordless]
+        fitting = [at for at in fitting if self.posts[at][1].author not in self.state.suspended]
+        if not fitting:
+            return
+        at = self.source.choice(fitting)
+        entry, post = self.posts[at]
+        text = self.source.choice(["red", "green", "blue", "red green"]) + f" {len(self.history)}"
+        quoted = None if post.original is None else self.history[post.original - 1]
+        shown = next((one for one, known in self.posts if known is quoted), None)
+        made = self.world.edit(entry, text, shown, removal_audience(post, self.history[post.n :], self.state))
+        more: dict[str, Any] = {"original": post.original, "quoted": post.quoted, "others": post.others, "edits": post}
+        post.later.append(self.record(made, post.author, post.shown, about=post.about, text=text, **more))
+        self.posts[at] = (made, post)
 
     def delete(self) -> None:
         if self.posts:
             entry, post = self.posts.pop(self.source.randrange(max(0, len(self.posts) - 15), len(self.posts)))
-            entry = self.world.delete(entry, removal_audience(post, self.history[post.n :], self.state))
+            audience = removal_audience(post, self.history[post.n :], self.state)
+            entry = self.world.delete(entry, audience, open_times=self.open_times(post, audience))
             happening = self.record(entry, post.author, post.shown, about=post.about, undoes=post)
             post.deleted_n = happening.n
+            for edit in post.later:
+                edit.deleted_n = happening.n
+
+    def open_times(self, gone: HistoryEntry, audience: str) -> list[tuple[int, int | None]] | None:
+        """Return the open times of the user whom what goes shows besides the one to whose followers it goes."""
+        others = {*gone.shown} - {gone.quoted, audience.removeprefix("followers:")}
+        changes = [one for one in self.history[gone.n :] if one.kind in PROTECTIONS and {one.author} == others]
+        if not changes or not audience.startswith("followers:"):
+            return None
+        ids = [0, *(self.world.log.entries[one.n - 1].position.status_number for one in changes)]
+        return list(zip_longest(ids[::2], ids[1::2]))
 
     def relate(self) -> None:
         """Begin or end a follow, a block or a mute. A block first ends both follows."""
@@ -175,7 +207,8 @@ class RandomHistory:
             pair = self.source.choice(fitting)
             self.comments.remove(pair)
             entry, said = pair
-            made = self.world.uncomment(entry, removal_audience(said, self.history[said.n :], self.state))
+            audience = removal_audience(said, self.history[said.n :], self.state)
+            made = self.world.uncomment(entry, audience, open_times=self.open_times(said, audience))
             more = {"text": said.text, "about": said.about}
             said.deleted_n = self.record(made, said.author, said.shown, undoes=said, on_post=said.on_post, **more).n
 
@@ -217,20 +250,22 @@ class RandomHistory:
         start_n = n if position is None else position.n
         ours = self.model(user, partial(matches_word, "red"), start_n, n, today)
         what = self.source.choice(["own", "track", "follow", "firehose", "me"])
-        kinds = "post,delete,follow,unfollow,like,comment,uncomment,user_update,protect,unprotect"
+        kinds = "post,edit,delete,follow,unfollow,like,comment,uncomment,user_update,protect,unprotect"
         if what == "own":
             ours.own = ours.graph = True
             ours.matches = partial(matches_home, user)
             stream, socket = world.open_user_stream(user, position)
         elif what == "track":
-            stream, socket = world.open(position, user=user, track="red", kinds="post,delete,comment,uncomment")
+            stream, socket = world.open(position, user=user, track="red", kinds="post,edit,delete,comment,uncomment")
         elif what == "follow":
             ours.matches = partial(matches_people, {"1", "2"})
             stream, socket = world.open(position, user=user, follow="1,2", kinds=kinds)
         elif what == "me":
             ours.graph, ours.matches = True, partial(matches_followed, user)
             following = set(world.viewer(user).following)
-            stream, socket = world.open(position, user=user, following=following, follow="@me")
+            ours.is_plain = self.source.random() < 0.5
+            asked = {} if ours.is_plain else {"kinds": "post,edit,delete"}
+            stream, socket = world.open(position, user=user, following=following, follow="@me", **asked)
         else:
             ours.viewer_independent, ours.matches = True, matches_anything
             stream, socket = world.open(position, user=user, firehose="true", kinds=kinds)
@@ -251,10 +286,18 @@ class RandomHistory:
             since("groups", state.groups), ended, head,
         )  # fmt: skip
 
+    def _check_texts(self, socket: Socket, ours: StreamModel) -> None:
+        """A stream that gets edits holds no text that its author replaced."""
+        if not ours.is_plain:
+            last = {post.about: post.version_at(len(self.history)) for _, post in self.posts}
+            held = {about: text for about, text in held_texts(socket.messages()).items() if about in last}
+            assert held == {about: "" if last[about].is_wordless else last[about].text for about in held}, ours
+
     def check(self, user: str | None = None) -> int:
         """Compare all streams with their models. Returns the number of received messages."""
         for ours, socket, stream in self.listeners:
             if user is None:
                 self.world.hub.live.flush(stream)
                 compare(received_events(socket.messages()), ours.expects(self.history), ours)
+                self._check_texts(socket, ours)
         return sum(len(received_events(socket.messages())) for _, socket, _ in self.listeners)

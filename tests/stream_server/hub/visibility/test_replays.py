@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -67,6 +68,43 @@ async def test_the_own_unfollow_of_a_protected_user_reaches_polls_that_wait_and_
     assert kinds_of(await poll) == ["unfollow"]
     assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == ["unfollow"]
     assert await replayed_kinds(world, start, user="2", **asked) == []
+
+
+@pytest.mark.parametrize("relations", [Graph(), Graph(mutes={"9": 1})], ids=["public view", "private view"])
+async def test_the_unfollow_by_a_protected_user_reaches_only_the_own_stream_of_whom_it_names(
+    world: World, relations: Graph
+) -> None:
+    asked: Asked = {"follow": "1", "kinds": "unfollow"}
+    world.publish("protect", user=user_json("7"))
+    world.graphs["1"], start = relations, world.hub.head
+    stream, live = world.open(**asked)
+    own, told = world.open_user_stream("1")
+    await world.until_live(2)
+    world.relate("unfollow", "7", "1")
+    for each in (stream, own):
+        world.hub.live.flush(each)
+    assert (live.kinds()[1:], told.kinds()[1:]) == ([], ["unfollow"])
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == []
+
+
+@pytest.mark.parametrize("relations", [Graph(), Graph(mutes={"9": 1})], ids=["public view", "private view"])
+async def test_the_end_of_a_comment_that_was_never_open_reaches_the_own_streams_of_its_users_only(
+    world: World, relations: Graph
+) -> None:
+    """Also if neither is protected today, when a replay would show the comment."""
+    for uid in ("7", "8"):
+        world.publish("protect", user=user_json(uid))
+    start = world.hub.head
+    post = world.post("red", uid="7", audience="followers:7")
+    world.uncomment(world.comment("red indeed", "8", post, "users:8,7"))
+    for uid in ("7", "8"):
+        world.publish("unprotect", user=user_json(uid))
+    world.graphs["8"] = relations
+    asked: Asked = {"user": "8", "track": "indeed", "kinds": "comment,uncomment"}
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == []
+    _, own = world.open_user_stream("8", start)
+    await world.until_live(2)
+    assert own.kinds().count("uncomment") == 1
 
 
 @pytest.mark.parametrize("relations", [Graph(), Graph(mutes={"9": 1})], ids=["public view", "private view"])
@@ -265,21 +303,45 @@ async def test_the_uncomment_for_followers_reaches_them_also_when_the_protection
         assert await replayed_kinds(world, start, user=user, **asked) == got
 
 
-async def test_an_uncomment_is_kept_from_a_follower_who_came_when_the_other_user_was_protected(world: World) -> None:
-    """User 1 could never read what 7 said under the post of 8. User 2 could, before 8 became protected."""
+@pytest.mark.parametrize("kept", [True, False], ids=["viewer kept", "viewer read again"])
+@pytest.mark.parametrize("kind", ["uncomment", "delete"])
+async def test_a_removal_reaches_followers_who_could_see_both_users_at_one_time(
+    world: World, kind: str, *, kept: bool
+) -> None:
+    """User 7, who is protected, comments or reposts what 8 wrote, who is protected for a while since."""
     world.publish("protect", user=user_json("7"))
-    post = world.post("red", uid="8")
-    asked: Asked = {"track": "indeed", "kinds": "uncomment"}
-    world.graphs["1"], world.graphs["2"] = Graph(), Graph(following={"7": 1})
-    start = world.hub.head
-    said = world.comment("red indeed", "7", post, "followers:7")
-    streams = [world.open(user=user, **asked) for user in "12"]
-    await world.until_live(2)
-    world.publish("protect", user=user_json("8"))
-    world.relate("follow", "1", "7")
-    world.uncomment(said, "followers:7")
-    for stream, _ in streams:
+    post, start = world.post("red", uid="8"), world.hub.head
+    is_repost, audience = kind == "delete", "followers:7"
+    made = world.post("", "7", post, audience) if is_repost else world.comment("red", "7", post, audience)
+    reached = {"before": [kind], "while": [], "both": [kind], "after": [kind]}
+    asked: Asked = {"track": "red", "kinds": kind}
+    streams = {user: world.open(user=user, **asked) for user in reached}
+    await world.until_live(len(reached))
+    graphs = {user: Graph() for user in reached}
+
+    def relate(verb: str, user: str, whom: str) -> None:
+        graph, now_ms = graphs[user], world.relate(verb, user, whom).position.ms
+        if verb == "follow":
+            graph.following[whom] = now_ms
+        else:
+            graph.ended[whom, graph.following.pop(whom)] = now_ms
+
+    relate("follow", "before", "7")
+    relate("unfollow", "before", "7")
+    closed = world.publish("protect", user=user_json("8"))
+    for verb in ("follow", "unfollow"):
+        for user, whom in (("while", "7"), ("both", "8"), ("both", "7")):
+            relate(verb, user, whom)
+    opened = world.publish("unprotect", user=user_json("8"))
+    relate("follow", "after", "7")
+    open_times = [(0, closed.position.status_number), (opened.position.status_number, None)]
+    (world.delete if is_repost else world.uncomment)(made, audience, open_times=open_times)
+    for stream, socket in streams.values():
         world.hub.live.flush(stream)
-    assert [socket.kinds()[1:] for _, socket in streams] == [[], ["uncomment"]]
-    assert kinds_of(await polled(world, start, user="1", **asked)) == []
-    assert kinds_of(await polled(world, start, user="2", **asked)) == ["uncomment"]
+        assert socket.kinds()[1:] == reached[stream.user_id]
+    if not kept:
+        world.graphs = {user: replace(graph, head=world.hub.head) for user, graph in graphs.items()}
+        world.hub.viewer_cache.clear()
+    for user, kinds in reached.items():
+        assert kinds_of(await polled(world, start, user=user, **asked)) == kinds
+        assert await replayed_kinds(world, start, user=user, **asked) == kinds

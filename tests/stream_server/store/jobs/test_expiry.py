@@ -127,6 +127,7 @@ async def test_old_statuses_leave_with_all_that_belongs_to_them(scene: Scene) ->
     assert await scene.round()
     assert not any(scene.exists(each) for each in old)
     assert scene.loop.left == len(old)
+    assert int(scene.raw.hget(keys.META, "removed")) == len(old), "pages that are being read look for their texts"
     assert await store.log.head() == head, "no event tells of the age"
     assert await store.repair.run(fix=False) == []
     assert [(await people.me(uid))["posts"] for uid in (ada, bob, carl)] == [0, 1, 1]

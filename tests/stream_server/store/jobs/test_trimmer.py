@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from stream_server.events.position import Position
 from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.jobs import upkeep
 from stream_server.store.jobs.upkeep import LogTrimmer
 from stream_server.store.log.retention import RetentionLimits
@@ -44,7 +46,7 @@ async def trimming(
     store = Store(server.url, timeout_seconds=timeout_seconds)
     with store.allow_slow_replies(PATIENCE):  # as the server starts: a busy machine needs time to load the scripts
         await store.open()
-    made = LogTrimmer(store.retention, bounds)
+    made = LogTrimmer(store.retention, bounds, store.subscriptions)
     running = asyncio.create_task(made.run())
     try:
         yield made
@@ -105,3 +107,30 @@ async def test_the_trimmer_logs_a_forbidden_command(server: RedisProcess, caplog
     with caplog.at_level(logging.WARNING, "stream_server.store.jobs.upkeep"):
         async with trimming(server, RetentionLimits(3600, 1000)):
             await eventually(lambda: "trimming the log failed" in caplog.text)
+
+
+async def test_the_trimmer_counts_subscriptions_that_will_lose_entries(server: RedisProcess) -> None:
+    """Not those at the newest entry, nor those that have lost entries: it is too late to warn of these."""
+    client: Any = server.client()
+    client.hset(keys.key_for("user", "1"), mapping={"id": "1", "login": "ann"})
+    seconds, _ = client.time()
+    limit = float(seconds - LONG_AGO_MS // 1000) * 1.1  # the log will lose its entries soon
+    async with trimming(server, RetentionLimits(limit, 0)) as made:
+        subscriptions = made._subscriptions
+        for name, n in (("lost", 2), ("first", 6), ("later", 900), ("head", 1000)):
+            cursor = Position(LONG_AGO_MS + n, 0, n)
+            await subscriptions.put("1", name, {"track": "tea"}, cursor, IdempotencyKey.generate())
+        await made.trim()
+        assert made.endangered == 3, "none has lost entries"
+        client.hset(keys.META, "n", 1000)
+        client.xtrim(keys.LOG, maxlen=995, approximate=False)
+        await made.trim()
+        assert (made.log_size.entries, made.endangered) == (995, 2)
+        assert made.log_size.kept_seconds == limit
+        assert sorted(client.zrange(keys.UNACKED, 0, -1)) == [b"1 first", b"1 head", b"1 later"]
+        made._limits = RetentionLimits(limit * 2, 0)
+        await made.trim()
+        assert made.endangered == 0
+        made._limits = RetentionLimits(0, 0)
+        await made.trim()
+    client.close()

@@ -30,7 +30,7 @@ A_NODE = 4096 + 512
 
 PAST = """
 function run.past_entry(body, ms, n)
-  surplus = tonumber(redis.call('HGET', KEY.meta, 'surplus') or '0')
+  log_bytes = tonumber(redis.call('HGET', KEY.meta, 'bytes') or '0')
   return append_entry('post', PUBLIC, body, tonumber(ms), 0, tonumber(n))
 end
 """
@@ -45,10 +45,10 @@ class Past:
         self.n = 0
         self.next_ms = 0
 
-    def write(self, count: int, *, hours: float, sizes: Sequence[int] = (300,), earlier: bool = False) -> None:
+    def write(self, count: int, *, hours: float, sizes: Sequence[int] = (300,)) -> None:
         """Write ``count`` entries, one a millisecond, with bodies of about ``sizes`` in turn; the first ``hours`` old.
 
-        They are written as all writes append entries, or (``earlier``) as version 1.0 did, which counted no bytes.
+        They are written as all writes append entries.
         """
         seconds, micros = self.raw.time()
         first = max(seconds * 1000 + micros // 1000 - round(hours * 3_600_000), self.next_ms)
@@ -58,11 +58,7 @@ class Past:
             for ms, size in zip(range(first, first + count), itertools.cycle(sizes), strict=False):
                 self.n += 1
                 body = b'{"wire":{"kind":"post"},"x":"%b"}' % (b"x" * size)
-                if earlier:
-                    pipe.xadd(keys.LOG, {"n": self.n, "k": "post", "a": "public", "e": body}, id=f"{ms}-0")
-                    pipe.hset(keys.META, mapping={"ms": ms, "seq": 0, "n": self.n})
-                else:
-                    pipe.evalsha(sha1, 1, keys.LOG, "-", 0, body, ms, self.n)
+                pipe.evalsha(sha1, 1, keys.LOG, "-", 0, body, ms, self.n)
             pipe.execute()
 
     def left(self) -> list[int]:
@@ -125,13 +121,17 @@ async def test_the_newest_entry_stays_at_any_age(store: Store, past: Past) -> No
 
 
 async def test_an_empty_log_is_no_error(store: Store, past: Past) -> None:
-    assert await trim(store, past, RetentionLimits(HOUR, 10_000)) == LogSize()
+    assert await trim(store, past, RetentionLimits(HOUR, 10_000)) == LogSize(kept_seconds=HOUR)
 
 
 async def test_a_log_over_its_size_is_trimmed_to_it_and_hardly_below(store: Store, past: Past) -> None:
     past.write(5000, hours=1)
     full = past.bytes()
-    assert (await trim(store, past, RetentionLimits(0, full * 105 // 100))).trimmed == 0
+    nearly = await trim(store, past, RetentionLimits(0, full * 105 // 100))
+    assert nearly.trimmed == 0
+    assert nearly.kept_seconds == pytest.approx(1.05 * nearly.age_seconds, rel=0.01)
+    for seconds, kept in ((0, None), (99 * HOUR, 99 * HOUR)):  # its growth tells nothing yet
+        assert (await trim(store, past, RetentionLimits(seconds, full * 11))).kept_seconds == kept
     found = await trim(store, past, RetentionLimits(0, full // 2))
     assert full * 0.4 < found.bytes < full // 2 + A_NODE
 
@@ -213,48 +213,55 @@ SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-@pytest.mark.parametrize("earlier", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_the_size_is_about_what_redis_says(store: Store, past: Past, shape: str, *, earlier: bool) -> None:
-    """The bytes that were counted, and those that a log of version 1.0 is guessed to have, without a look at all."""
+async def test_the_size_is_about_what_redis_says(store: Store, past: Past, shape: str) -> None:
     sizes = SHAPES[shape]
-    past.write(2_000 if max(sizes) < 50_000 else 200, hours=1, sizes=sizes, earlier=earlier)
-    past.raw.config_resetstat()
+    past.write(2_000 if max(sizes) < 50_000 else 200, hours=1, sizes=sizes)
     found = await store.retention.trim(UNBOUND)
-    assert found.bytes == pytest.approx(past.bytes(), rel=0.15 if earlier else 0.1)
+    assert found.bytes == pytest.approx(past.bytes(), rel=0.1)
     assert (await store.retention.trim(UNBOUND)).bytes == found.bytes
 
 
 async def test_no_command_measures_the_log_by_reading_it(store: Store, past: Past) -> None:
-    for earlier in (True, False):
-        past.write(3000, hours=1, earlier=earlier)
-        past.raw.config_resetstat()
-        found = await store.retention.trim(UNBOUND)
-        await store.retention.trim(RetentionLimits(0, found.bytes // 2))
-        assert not [name for name in past.raw.info("commandstats") if name.startswith("cmdstat_memory")]
+    past.write(3000, hours=1)
+    past.raw.config_resetstat()
+    found = await store.retention.trim(UNBOUND)
+    await store.retention.trim(RetentionLimits(0, found.bytes // 2))
+    assert not [name for name in past.raw.info("commandstats") if name.startswith("cmdstat_memory")]
 
 
-async def test_entries_of_another_version_between_ours_count_about_as_many_bytes(store: Store, past: Past) -> None:
-    """As in a rolling upgrade, and after a return to version 1.0."""
-    for earlier in (True, False, True, False):
-        past.write(1500, hours=4 - past.n / 1500, sizes=tuple(range(300, 700, 11)), earlier=earlier)
-        found = await store.retention.trim(UNBOUND)
-        assert found.bytes == pytest.approx(past.bytes(), rel=0.15)
-    half = found.bytes // 2
-    found = await store.retention.trim(RetentionLimits(0, half))
-    assert 0.85 * half < past.bytes() < 1.15 * half
-    assert len(past.left()) == found.entries
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-async def test_a_log_of_bursts_is_guessed_by_its_numbers(store: Store, past: Past, *, earlier: bool) -> None:
-    """A long log of version 1.0 is mostly one busy hour. What follows hours later, by either version, is small."""
-    past.write(3000, hours=40, sizes=(3000,), earlier=True)
-    past.write(2000, hours=1, sizes=(100,), earlier=earlier)
+@pytest.mark.parametrize(("old", "new"), [(3000, 100), (100, 3000)])
+async def test_a_log_of_unequal_times_is_trimmed_to_its_limit(store: Store, past: Past, old: int, new: int) -> None:
+    past.write(3000, hours=40, sizes=(old,))
+    past.write(2000, hours=1, sizes=(new,))
     found = await store.retention.trim(UNBOUND)
     assert found.bytes == pytest.approx(past.bytes(), rel=0.15)
     found = await store.retention.trim(RetentionLimits(0, 3_000_000))
     assert past.bytes() == pytest.approx(3_000_000, rel=0.15)
+
+
+async def test_a_log_without_a_mark_has_a_size_and_a_limit(store: Store, past: Past) -> None:
+    """Its entries are smaller than one mark together, as those of a new site."""
+    past.write(150, hours=1)
+    assert past.raw.zcard(keys.key_for("sizes")) == 0
+    found = await store.retention.trim(UNBOUND)
+    assert found.bytes == pytest.approx(past.bytes(), rel=0.3)
+    trimmed = await store.retention.trim(RetentionLimits(0, found.bytes // 2))
+    assert 0 < trimmed.entries < 110
+    assert trimmed.bytes < found.bytes
+
+
+async def test_a_log_of_version_1_0_has_a_size_and_a_limit(store: Store, past: Past, people: People) -> None:
+    """That version did not count the bytes of entries. Without a size, an upgraded log could fill Redis."""
+    past.write(4000, hours=1)
+    past.raw.hdel(keys.META, "bytes")
+    past.raw.delete(keys.key_for("sizes"))
+    for _ in range(2):  # before the first write of this version, and after it
+        found = await store.retention.trim(UNBOUND)
+        assert found.bytes == pytest.approx(4000 * 512, rel=0.3)
+        await people.users(1)
+    trimmed = await store.retention.trim(RetentionLimits(0, found.bytes // 2))
+    assert trimmed.entries == pytest.approx(2000, rel=0.3)
 
 
 async def test_marks_of_trimmed_entries_leave(store: Store, past: Past) -> None:

@@ -90,7 +90,9 @@ def test_a_replica_is_read_in_the_database_of_the_primary(url: str, replicas: st
 
 
 def test_a_database_is_the_same_in_each_form_of_the_url() -> None:
-    urls = "redis://localhost/3?db=3 unix:///run/redis.sock?db=3 redis+sentinel://localhost/main/3 redis://localhost?db=3"
+    urls = (
+        "redis://localhost/3?db=3 unix:///run/redis.sock?db=3 redis+sentinel://localhost/main/3 redis://localhost?db=3"
+    )
     environ = {"STREAM_SERVER_REDIS": "redis://localhost/3", "STREAM_SERVER_REDIS_READ": urls}
     assert config.load({}, environ).redis_read == urls
     assert {RedisClient(each, 1.0)._pool.connection_kwargs["db"] for each in urls.split()} == {3}

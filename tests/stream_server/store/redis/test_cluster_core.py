@@ -274,7 +274,11 @@ async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(
         assert await read()
         return replica.answered > before
 
-    await eventually(is_read_from, what="an answer of the replica")
+    try:
+        await eventually(is_read_from)
+    except AssertionError:  # the log tells of a replica that is away or foreign, and of none that is behind
+        states = [node.info() for node in (core, *cluster.replicas(core))]
+        raise AssertionError(f"{replica.state}, refused {replica.refused} times: {states}") from None
     cluster.open_slot(CORE_SLOT, core, other)
     key = keys.key_for("status", status)
     core.run("MIGRATE", "127.0.0.1", other.port, key, 0, 5000)

@@ -9,7 +9,7 @@ from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.script_settings import SizeLimits
-from stream_server.store.redis.scripts import ScriptCall, Scripts
+from stream_server.store.redis.scripts import ScriptCall, ScriptRunner
 from tests.contracts.test_lua import FILES
 from tests.stream_server.store.people import new_key
 
@@ -26,7 +26,7 @@ async def test_every_call_declares_its_own_key_the_meta_key_and_one_that_never_e
         return [MADE] * len(commands)
 
     monkeypatch.setattr(RedisClient, "run_pipeline", answer)
-    scripts, write = Scripts(RedisClient("unix:///nowhere", 1.0), SizeLimits()), new_key()
+    scripts, write = ScriptRunner(RedisClient("unix:///nowhere", 1.0), SizeLimits()), new_key()
     await scripts.write("like", write, uid="1", id="2")
     await scripts.write_each([(ScriptCall("like", {"uid": "1", "id": "2"}), write)])
     await scripts.call("log_trim", keys.LOG, max_age=1, max_size=0, most=10)

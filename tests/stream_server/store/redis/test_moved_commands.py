@@ -15,7 +15,7 @@ from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.script_settings import SizeLimits
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import ScriptRunner
 from tests.stream_server.store.people import new_key
 from tests.waiting import PATIENCE
 
@@ -105,7 +105,7 @@ async def test_nothing_was_written_if_no_node_knows_the_owner(
     cluster = Cluster(monkeypatch, [MOVED], [b"never"])
     cluster.failure = failure
     with pytest.raises(Unavailable):
-        await Scripts(cluster.client, SizeLimits()).write("like", new_key(), uid="1", id="2")
+        await ScriptRunner(cluster.client, SizeLimits()).write("like", new_key(), uid="1", id="2")
     assert len(cluster.sent) == 1
 
 
@@ -122,14 +122,14 @@ async def test_a_repeated_command_that_fails_is_answered_as_any(
 ) -> None:
     cluster = Cluster(monkeypatch, *answers)
     with pytest.raises(error) as failure:
-        await Scripts(cluster.client, SizeLimits()).write("like", new_key(), uid="1", id="2")
+        await ScriptRunner(cluster.client, SizeLimits()).write("like", new_key(), uid="1", id="2")
     assert type(failure.value) is error
     assert len(cluster.sent) == attempts
 
 
 async def test_a_lost_answer_after_a_refusal_is_found_under_the_request_key(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(monkeypatch, [MOVED], NoReply(), [[b"repeated", b"1-0 1"]])
-    assert (await Scripts(cluster.client, SizeLimits()).write("like", new_key(), uid="1", id="2")).is_repeat
+    assert (await ScriptRunner(cluster.client, SizeLimits()).write("like", new_key(), uid="1", id="2")).is_repeat
     assert cluster.sent[0] == cluster.sent[1] == cluster.sent[2]
 
 

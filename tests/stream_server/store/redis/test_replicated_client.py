@@ -94,8 +94,8 @@ async def test_the_pages_of_requests_that_only_read_come_from_all_replicas(site:
         run(each, "CONFIG", "RESETSTAT")
     pages = {(await site.read(lambda: site.reader.timelines.read_home(bob, PageRequest()))).body for _ in range(20)}
     assert pages == {(await site.writer.timelines.read_home(bob, PageRequest())).body}
-    asked_by_writer = 1 + 5
-    assert calls(site.primary) <= asked_by_writer + 20  # a replica may be late once in a while
+    of_a_page = 1 + 5 + 3  # the timeline, the statuses, the author, and twice what was removed last
+    assert calls(site.primary) <= of_a_page * (1 + 5)  # the writer's page; a replica may be late once in a while
     assert all(calls(each) for each in site.near)
 
 
@@ -144,7 +144,13 @@ async def test_a_read_sees_every_write_that_was_answered(site: Site) -> None:
         await writer.statuses.delete(ann, status, new_key())
         with pytest.raises(NotFound):
             await read(lambda: reader.statuses.get(bob, status))  # noqa: B023 - awaited at once
-    assert site.answered() > before
+
+    async def is_answered_by_a_replica() -> bool:
+        """On a busy machine the replicas may have been behind all the time. Then the primary has answered."""
+        await read(lambda: reader.users.get(bob, ann))
+        return site.answered() > before
+
+    await eventually(is_answered_by_a_replica)
 
 
 async def cut(site: Site, number: int) -> None:

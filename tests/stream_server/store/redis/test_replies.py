@@ -10,17 +10,20 @@ import pytest
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import scripts as scripts_module
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import MAX_UNANSWERED_COMMANDS, NoReply
-from stream_server.store.redis.script_settings import SizeLimits
-from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, ScriptCall, Scripts
+from stream_server.store.redis.script_settings import REPEATED_REPLY, SizeLimits
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, ScriptCall, ScriptRunner
+from stream_server.store.redis.timeout_budget import LOST_TIMES, TimeoutBudget
 from tests.stream_server.store.people import new_key
+from tests.stream_server.store.redis.jumping_clock import JumpingClock
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, Reply, ScriptedRedis
 from tests.waiting import PATIENCE, eventually
 
 SHORT = 2.0
-"""Seconds to wait for a silent Redis. No assertion depends on the time used."""
+"""Seconds to wait for a silent Redis."""
 
 MADE = b"*2\r\n:0\r\n$5\r\n1-0 1\r\n"
 """The answer of a script that has written."""
@@ -48,12 +51,18 @@ DROPPED = {"a replica", "loading", "an orphan", "a password"}
 """Refusals after which another connection may find another server, or a server that can write."""
 
 
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> JumpingClock:
+    """A clock that jumps over waiting for a silent Redis."""
+    return JumpingClock(monkeypatch)
+
+
 async def _write(
     redis: ScriptedRedis, seconds: float = PATIENCE, replicas: int = 0, *, twice: bool = False
 ) -> ApiError:
     """Do one write, or two in one round trip. Returns the error."""
     link = RedisClient(redis.url, seconds)
-    scripts = Scripts(link, SizeLimits(), min_write_replicas=replicas)
+    scripts = ScriptRunner(link, SizeLimits(), min_write_replicas=replicas)
     try:
         like = (ScriptCall("like", {"uid": "1", "id": "2"}), new_key())
         with pytest.raises(ApiError) as failure:
@@ -83,7 +92,7 @@ async def test_a_script_that_misses_a_moved_key_has_an_unknown_outcome(prefix: b
         assert redis.count("EVALSHA") == 1
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(Unavailable):  # a read changes nothing
-            await Scripts(link, SizeLimits()).call("log_look_up", "{core}:meta", place="1-0", since=1)
+            await ScriptRunner(link, SizeLimits()).call("log_look_up", "{core}:meta", place="1-0", since=1)
         await link.close()
 
 
@@ -91,7 +100,7 @@ async def test_a_script_that_misses_a_moved_key_has_an_unknown_outcome(prefix: b
 async def test_a_refusal_that_only_another_server_lifts_closes_the_connection(why: str) -> None:
     async with ScriptedRedis(EVALSHA=[REFUSALS[why], MADE]) as redis:
         link = RedisClient(redis.url, PATIENCE)
-        scripts = Scripts(link, SizeLimits())
+        scripts = ScriptRunner(link, SizeLimits())
         with pytest.raises(Unavailable):
             await scripts.write("like", new_key(), uid="1", id="2")
         assert (await scripts.write("like", new_key(), uid="1", id="2")).value == b"1-0 1"
@@ -109,17 +118,37 @@ CUTS: dict[str, list[Reply]] = {
 }
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("how", CUTS)
 async def test_a_write_without_an_answer_is_tried_twice_and_has_an_unknown_outcome(how: str) -> None:
+    """Its user is charged all the same, once: Redis may have appended it."""
+    budget = TimeoutBudget(SHORT)
+    timeout_budget.CURRENT.set(budget)
     async with ScriptedRedis(EVALSHA=CUTS[how]) as redis:
         assert type(await _write(redis, SHORT)) is OutcomeUnknown
         assert redis.count("EVALSHA") == 2
+    assert LOST_TIMES * 100 < budget.appended_bytes < LOST_TIMES * 400, "such a command has about 200 bytes"
+
+
+@pytest.mark.usefixtures("clock")
+async def test_a_write_whose_first_answer_was_lost_is_charged() -> None:
+    """The answer to the repetition does not tell what the first attempt has appended."""
+    budget = TimeoutBudget(SHORT)
+    timeout_budget.CURRENT.set(budget)
+    repeated = b"*2\r\n$%d\r\n%b\r\n$5\r\n1-0 1\r\n" % (len(REPEATED_REPLY), REPEATED_REPLY.encode())
+    async with ScriptedRedis(EVALSHA=[CUT, repeated]) as redis:
+        link = RedisClient(redis.url, SHORT)
+        text = "x" * 1000
+        reply = await ScriptRunner(link, SizeLimits()).write("like", new_key(), uid=text, id="2")
+        await link.close()
+    assert reply.is_repeat
+    assert LOST_TIMES * len(text) < budget.appended_bytes < LOST_TIMES * (len(text) + 400)
 
 
 async def test_a_write_has_an_unknown_outcome_when_redis_vanishes_before_the_retry() -> None:
     async with ScriptedRedis(EVALSHA=[MADE, CUT]) as redis:
         link = RedisClient(redis.url, PATIENCE)
-        scripts = Scripts(link, SizeLimits())
+        scripts = ScriptRunner(link, SizeLimits())
         await scripts.write("like", new_key(), uid="1", id="2")
         await redis.vanish()
         with pytest.raises(OutcomeUnknown):
@@ -141,7 +170,7 @@ async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.Mo
     monkeypatch.setattr(scripts_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     link = RedisClient("unix:///nowhere", SHORT)
     with pytest.raises(OutcomeUnknown):
-        await Scripts(link, SizeLimits()).write("like", IdempotencyKey.generate(), uid="1", id="2")
+        await ScriptRunner(link, SizeLimits()).write("like", IdempotencyKey.generate(), uid="1", id="2")
     assert given == pytest.approx([SHORT * FIRST_ATTEMPT_SHARE, SHORT * (1 - FIRST_ATTEMPT_SHARE)])
     await link.close()
 
@@ -188,13 +217,14 @@ async def test_a_batch_that_redis_refuses_half_way_has_an_unknown_outcome(why: s
         assert redis.count("EVALSHA") >= 3
 
 
+@pytest.mark.usefixtures("clock")
 async def test_a_write_behind_too_many_unanswered_commands_is_unavailable() -> None:
     async with ScriptedRedis(SET=[SILENCE]) as redis:
         link = RedisClient(redis.url, 10.0)  # the write waits for a part of this time
         waiting = [asyncio.create_task(link.execute(("SET", "k", "v"))) for _ in range(MAX_UNANSWERED_COMMANDS)]
         await eventually(lambda: redis.count("SET"), what="the commands sent")
         with pytest.raises(Unavailable):
-            await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
+            await ScriptRunner(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
         assert redis.count("EVALSHA") == 0
         await link.close()
         assert all(isinstance(e, Unavailable) for e in await asyncio.gather(*waiting, return_exceptions=True))
@@ -207,6 +237,7 @@ WAITED: dict[str, list[Reply]] = {
 }
 
 
+@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("how", WAITED)
 async def test_a_write_without_its_replicas_has_an_unknown_outcome(how: str) -> None:
     async with ScriptedRedis(EVALSHA=[MADE], WAIT=WAITED[how]) as redis:
@@ -219,7 +250,7 @@ async def test_a_refused_write_does_not_need_replicas() -> None:
     async with ScriptedRedis(EVALSHA=[refusal], WAIT=[b":0\r\n"]) as redis:
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(ApiError) as failure:
-            await Scripts(link, SizeLimits(), min_write_replicas=1).write("like", new_key(), uid="1", id="2")
+            await ScriptRunner(link, SizeLimits(), min_write_replicas=1).write("like", new_key(), uid="1", id="2")
         assert failure.value.error_code == "not_found"
         assert redis.count("WAIT") == 1
         await link.close()
@@ -228,7 +259,7 @@ async def test_a_refused_write_does_not_need_replicas() -> None:
 async def test_a_write_without_required_replicas_sends_one_command() -> None:
     async with ScriptedRedis(EVALSHA=[MADE]) as redis:
         link = RedisClient(redis.url, PATIENCE)
-        await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
+        await ScriptRunner(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
         await link.close()
         assert redis.seen == ["PING", "EVALSHA"]  # the connection, and the write
 

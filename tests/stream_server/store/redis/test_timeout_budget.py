@@ -9,7 +9,7 @@ import pytest
 from stream_server.errors import Conflict, OutcomeUnknown, Unavailable
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.script_settings import SizeLimits
-from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts
+from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, ScriptRunner
 from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.budgets import budget
 from tests.stream_server.store.redis.jumping_clock import JumpingClock
@@ -78,7 +78,7 @@ async def test_a_write_attempt_gets_a_share_of_the_remaining_budget(
 
     link.run_pipeline = noted  # type: ignore[method-assign]  # what the test looks at
     with budget(PATIENCE * left):
-        await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
+        await ScriptRunner(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
     assert given == [pytest.approx(PATIENCE * left * share)]
 
 
@@ -87,7 +87,7 @@ async def test_a_failed_read_after_a_write_has_an_unknown_outcome(link: RedisCli
     async def request(*, writes: bool) -> None:
         with budget(PATIENCE):
             if writes:
-                await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
+                await ScriptRunner(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
             await link.execute(("DEL", "k"))
 
     with pytest.raises(Unavailable):
@@ -102,7 +102,7 @@ async def test_other_errors_after_a_write_stay_as_they_are(link: RedisClient) ->
 
     async def request() -> None:
         with budget(PATIENCE):
-            await Scripts(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
+            await ScriptRunner(link, SizeLimits()).write("like", new_key(), uid="1", id="2")
             raise Conflict("no")
 
     with pytest.raises(Conflict):

@@ -71,6 +71,24 @@ async def world(store: Store, redis_url: str, monkeypatch: pytest.MonkeyPatch) -
     return made
 
 
+async def test_each_status_that_goes_with_an_account_counts_for_pages_that_are_being_read(
+    world: AccountWorld, raw: Any
+) -> None:
+    def statuses() -> int:
+        return len(raw.keys(keys.key_for("status", "*")))
+
+    def removed() -> int:
+        return int(raw.hget(keys.META, "removed") or 0)
+
+    await drain(world.store, raw)
+    total = statuses() + removed()
+    before = removed()
+    await world.store.accounts.delete(world.admin, world.ada, new_key())
+    await drain(world.store, raw)
+    assert removed() > before + 2
+    assert statuses() + removed() == total
+
+
 @pytest.mark.parametrize("consent", [False, True], ids=["without consent", "with consent"])
 async def test_no_key_has_a_trace_but_those_that_the_page_names(
     redis_url: str, raw: Any, monkeypatch: pytest.MonkeyPatch, *, consent: bool

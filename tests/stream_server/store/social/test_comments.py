@@ -1,12 +1,15 @@
 """Comments: order, counters, notifications, and who sees them."""
 
 import json
+from itertools import zip_longest
 from typing import Any
 
 import pytest
 import redis
 
 from stream_server.errors import NotFound
+from stream_server.events.entry import Entry
+from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
@@ -204,6 +207,8 @@ PARTED: dict[str, tuple[int, list[tuple[int, bool]], bool]] = {
     "the commenter opens after the author has closed": (1, [(0, True), (1, False)], False),
     "both open for a moment": (0, [(0, False), (1, True), (0, True)], True),
     "the commenter was never protected": (0, [(0, False), (0, True)], True),
+    "the commenter closes for a while": (0, [(1, True), (1, False)], False),
+    "nothing changes": (0, [], False),
 }
 """Who is protected when Bob (1) comments a post of Ann (0), changes of protection, and whether both were open then."""
 
@@ -212,7 +217,7 @@ PARTED: dict[str, tuple[int, list[tuple[int, bool]], bool]] = {
 async def test_the_delete_of_a_comment_is_for_everybody_only_if_both_its_users_were_open_at_once(
     store: Store, people: People, closed: int, changes: list[tuple[int, bool]], *, were_open: bool
 ) -> None:
-    """Who reads a comment may see its author and the author of its status."""
+    """Who reads a comment may see its author and the author of its status. The facts tell when the other was open."""
     ann, bob = users = await people.users(2)
     status = (await people.status(ann))["id"]
     await befriend(store, bob, ann)
@@ -221,8 +226,33 @@ async def test_the_delete_of_a_comment_is_for_everybody_only_if_both_its_users_w
     for who, is_on in changes:
         await protect(store, users[who], on=is_on)
     await store.comments.delete(bob, said["id"], new_key())
-    (gone,) = await logged(store, "uncomment")
-    assert gone.audience == ("public" if were_open else f"followers:{users[closed]}")
+    gone, ids_of_changes = await removed_and_changed(store, users[1 - closed])
+    assert (gone.kind, gone.audience) == ("uncomment", "public" if were_open else f"followers:{users[closed]}")
+    open_times = tuple(zip_longest([0, *ids_of_changes[1::2]], ids_of_changes[::2]))
+    assert gone.facts.open_times == (None if were_open or not ids_of_changes else open_times)
+
+
+async def removed_and_changed(store: Store, uid: str) -> tuple[Entry, list[int]]:
+    """Return the last entry, and the ids of the changes of a user's protection."""
+    entries = await store.log.read(LOG_START, 10_000)
+    changes = [entry for entry in entries if entry.kind in ("protect", "unprotect") and entry.event.author == uid]
+    return entries[-1], [entry.position.status_number for entry in changes]
+
+
+@pytest.mark.parametrize("text", ["", "see this"], ids=["repost", "quote"])
+async def test_the_delete_of_a_repost_for_followers_tells_when_its_original_was_open(
+    store: Store, people: People, text: str
+) -> None:
+    ann, bob = await people.users(2)
+    first = await people.status(ann)
+    await protect(store, bob)
+    shown = await people.status(bob, text, origin=first["id"])
+    for is_on in (True, False, True):
+        await protect(store, ann, on=is_on)
+    await store.statuses.delete(bob, shown["id"], new_key())
+    gone, (closed, opened, closed_again) = await removed_and_changed(store, ann)
+    assert (gone.kind, gone.audience) == ("delete", f"followers:{bob}")
+    assert gone.facts.open_times == (None if text else ((0, closed), (opened, closed_again)))
 
 
 async def test_only_the_last_open_times_of_a_user_are_kept(store: Store, people: People, raw: "redis.Redis") -> None:

@@ -3,9 +3,9 @@
 import pytest
 import redis
 
-from stream_server.errors import BadRequest
+from stream_server.errors import BadRequest, NotFound
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People
+from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import befriend, dump, group, logged, protect
 
 
@@ -58,3 +58,24 @@ async def test_a_repost_has_the_language_of_its_original(store: Store, people: P
     root = (await people.status(ann, "hallo", lang="de"))["id"]
     assert (await people.status(bob, "", origin=root, lang="en"))["lang"] == "de"
     assert (await people.status(bob, "look", origin=root, lang="en"))["lang"] == "en"
+
+
+async def test_a_repost_takes_reactions_unless_its_original_is_hidden(store: Store, people: People) -> None:
+    """The repost of a deleted status stays, and that of a hidden one is hidden, as reads show it."""
+    ann, bob, cat, eve = await people.users(4)
+    await store.blocks.block(ann, eve, new_key())
+    root = (await people.status(ann))["id"]
+    repost = (await people.status(bob, "", origin=root))["id"]
+
+    async def reacts(uid: str) -> bool:
+        try:
+            await store.likes.like(uid, repost, new_key())
+            await store.comments.create(uid, repost, "nice", new_key())
+            await people.status(uid, "so?", in_reply_to=repost)
+        except NotFound:
+            return False
+        return True
+
+    assert (await reacts(cat), await reacts(eve)) == (True, False)
+    await store.statuses.delete(ann, root, new_key())
+    assert (await reacts(cat), await reacts(eve)) == (True, True)

@@ -355,3 +355,57 @@ async def test_a_client_that_waits_for_each_answer_gets_it_at_once(world: World,
     assert ["error" in answer for answer in answers] == [False] * 10 + [True, False]
     assert world.kinds() == ["post"] * 9
     talk.close()
+
+
+def edit(**members: Any) -> dict[str, Any]:
+    return {"op": "edit", "status": {"foreign_id": "p1", **members}}
+
+
+async def test_a_site_edits_its_statuses_as_often_and_as_late_as_it_wants(world: World) -> None:
+    site = await world.user("site")
+    *_, hello, reply, _ = await ingest(world, site, *ALL)
+    changed, again, other = await ingest(
+        world, site, edit(message="bye #cake"), edit(message="bye #cake"),
+        {"op": "edit", "status": {"foreign_id": "p2", "meta": {"price": 5}, "lang": None, "media": "x"}},
+    )  # fmt: skip
+    assert (changed["id"], again) == (hello["id"], {**changed, "line": 2})
+    assert [fault["param"] for fault in other["left_out"]] == ["status.lang", "status.media"]
+    shown = (await world.call("GET", f"/v1/statuses/{hello['id']}", site)).json
+    assert (shown["message"], shown["edits"], shown["foreign_id"]) == ("bye #cake", 1, "p1")
+    told = (await world.call("GET", f"/v1/statuses/{reply['id']}", site)).json
+    assert (told["meta"], told["message"], told["posted"]) == ({"price": 5}, "hi", "2020-02-29T12:00:00.500Z")
+    assert world.kinds()[-2:] == ["edit", "edit"]
+
+
+async def test_an_outbox_that_sends_edits_again_changes_nothing_more(world: World) -> None:
+    """With the ids of the changes, an edit that was replaced since stays replaced."""
+    site = await world.user("site")
+    await ingest(world, site, *ALL)
+    outbox = [{**edit(message="two"), "id": "c2"}, {**edit(message="three"), "id": "c3"}]
+    first = await ingest(world, site, *outbox)
+    state = world.state()
+    assert await ingest(world, site, *outbox) == first
+    assert world.state() == state
+    gone = {"op": "delete", "status": "p1"}
+    await ingest(world, site, gone)
+    state = world.state()
+    assert (await ingest(world, site, *outbox, gone))[:2] == first
+    assert codes(await ingest(world, site, edit(message="x"), {**edit(message="x"), "id": "c9"})) == [
+        (1, "not_found", "status.foreign_id"), (2, "not_found", "status.foreign_id"),
+    ]  # fmt: skip
+    assert world.state() == state
+
+
+async def test_wrong_edits_name_their_member(world: World) -> None:
+    site = await world.user("site")
+    await ingest(world, site, *ALL, {"op": "post", "status": {"foreign_id": "r", "author": "u1", "origin": "p2"}})
+    lines = [
+        edit(message=""), edit(message="x" * 281), edit(in_reply_to="p2"), {"op": "edit", "status": {"message": "x"}},
+        {"op": "edit", "status": {"foreign_id": "none", "message": "x"}},
+        {"op": "edit", "status": {"foreign_id": "r", "meta": {}}},
+    ]  # fmt: skip
+    assert codes(await ingest(world, site, *lines)) == [
+        (1, "invalid_parameter", "status.message"), (2, "invalid_parameter", "status.message"),
+        (3, "unknown_parameter", "status.in_reply_to"), (4, "missing_parameter", "status.foreign_id"),
+        (5, "not_found", "status.foreign_id"), (6, "invalid_parameter", "status.foreign_id"),
+    ]  # fmt: skip

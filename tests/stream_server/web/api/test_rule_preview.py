@@ -1,7 +1,7 @@
 """The rate that a preview reports."""
 
 from stream_server.events.position import EPOCH_MS, LOG_START
-from stream_server.hub.poll import PreviewResult
+from stream_server.hub.look_back import PreviewResult
 from stream_server.web.api.rules import TimeSpan, preview_answer
 
 BASE = EPOCH_MS + 1_000_000

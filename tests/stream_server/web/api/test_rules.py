@@ -172,6 +172,7 @@ MADE_UP: list[Any] = [
     ("place_country:de", {"message": "a", "place": {"name": "Berlin", "country": "DE"}}),
     ("a has:images", {"message": "a", "media": [{"url": "https://example.org/a.png", "type": "image"}]}),
     ("#tea @jack $twtr", {"message": "#tea @jack $TWTR"}),
+    ("meta.room:7 meta.size:2..", {"message": "a", "meta": {"room": "7", "size": 3}}),
     ("url:example", {"message": "see https://example.org/tea"}),
 ]
 
@@ -186,13 +187,14 @@ async def test_a_made_up_status_matches_by_its_members(world: World, subtests: p
 
 async def test_a_posted_status_is_explained_as_of_posting(world: World) -> None:
     ann, bob = await world.user("ann"), await world.user("bob")
-    root = await world.status(ann, "tea #morning")
+    root = await world.status(ann, "tea #morning", meta={"room": 7})
     reply = await world.status(bob, "yes", in_reply_to=root)
     quote = await world.status(bob, "see", origin=root)
-    repost = await world.status(bob, "", origin=root)
+    repost = await world.status(bob, "", origin=root, meta={"room": 8})
     for status, rule in (
         (root, "from:ann #morning"), (root, "tea followers_count:0..0"), (reply, "to:ann yes is:reply"),
         (reply, f"conversation_id:{root}"), (quote, "tea is:quote"), (repost, "retweets_of:ann is:retweet"),
+        (root, "meta.room:7"), (repost, "meta.room:7 -meta.room:8"), (quote, "tea -has:meta.room"),
     ):  # fmt: skip
         assert (await explain(world, ann, rule, status))["matched"], rule
     assert not (await explain(world, ann, "tea", reply))["matched"]

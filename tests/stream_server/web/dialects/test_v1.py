@@ -51,6 +51,24 @@ async def test_a_tracked_status_and_its_delete_arrive(api: Api) -> None:
         assert deletes(stream) == [posted["id"]]
 
 
+async def test_an_edited_status_is_deleted_and_comes_again_if_it_matches(api: Api) -> None:
+    """A client that obeys deletes keeps no replaced text. A replay has the last text only."""
+    ann, term, start = await api.user(), word(), await api.head()
+    path = f"/v1/statuses/{(await api.post(ann, f'{term} one'))['id']}"
+    async with await listen(api, track=term, lastEventId=start) as stream:
+        await stream.until(texts)
+        for text in (f"{term} two", "no more", f"{term} again"):
+            await api.done("PATCH", path, token=mint(ann), json={"message": text})
+        await stream.until(lambda stream: len(texts(stream)) == 3)
+        told = [message.get("text", "delete") for message in stream.messages if {"text", "delete"} & message.keys()]
+        assert told == [f"{term} one", "delete", f"{term} two", "delete", "delete", f"{term} again"]
+        shown = [message["id_str"] for message in stream.messages if "text" in message]
+        assert {*deletes(stream)} == {*shown} == {path.rpartition("/")[2]}
+    async with await listen(api, follow=ann, lastEventId=start) as replay:
+        await replay.until(lambda stream: len(texts(stream)) == 4)
+        assert {*texts(replay)} <= {f"{term} again"}
+
+
 async def test_parameters_of_query_and_form_are_joined(api: Api) -> None:
     ann, term, other = await api.user(), word(), word()
     headers = {"Authorization": f"Bearer {mint(api.admin)}"}

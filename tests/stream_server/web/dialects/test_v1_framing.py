@@ -47,6 +47,17 @@ def test_a_length_counts_the_bytes_with_the_line_end(one: Entry) -> None:
     assert int(length) == len(rest)
 
 
+def test_an_edit_is_a_delete_and_the_new_status() -> None:
+    """Each has a length of its own."""
+    edit = entry("edit", {"status": status(message="tea")})
+    told = [json.loads(line) for line in encode_plain(edit, None).splitlines()]
+    assert [one.get("text", "delete") for one in told] == ["delete", "tea"]
+    assert told[0]["delete"]["status"]["id_str"] == told[1]["id_str"]
+    lines = encode_delimited(edit, None).split(b"\r\n")
+    assert [int(length) for length in lines[:-1:2]] == [len(line) + 2 for line in lines[1::2]]
+    assert b"".join(line + b"\r\n" for line in lines[1::2]) == encode_plain(edit, None)
+
+
 @pytest.mark.parametrize("kind", ["like", "follow", "comment"])
 def test_other_kinds_give_no_bytes(kind: str) -> None:
     one = entry(kind, {"status": status()})

@@ -62,8 +62,8 @@ def test_other_invalid_boxes_are_left_to_the_filter(box: str) -> None:
 
 
 def test_every_stream_has_posts_and_deletes_in_the_requested_languages() -> None:
-    assert common_filters({"track": "tea"}) == {"kinds": "post,delete"}
-    assert common_filters({"language": "en,de"}) == {"kinds": "post,delete", "language": "en,de"}
+    assert common_filters({"track": "tea"}) == {"kinds": "post,edit,delete"}
+    assert common_filters({"language": "en,de"}) == {"kinds": "post,edit,delete", "language": "en,de"}
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("150000", 150_000), ("-1", -1), ("-150000", -150_000)])

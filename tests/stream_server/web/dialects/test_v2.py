@@ -222,3 +222,21 @@ async def test_a_replay_sends_what_the_rules_of_then_matched(api: Api) -> None:
         last = await api.post(ann, "tea four")
     refused = await api.call("GET", SEARCH, token=mint(ann), params={"start_time": last["posted"]})
     assert refused.status == 409
+
+
+async def test_an_edited_status_comes_again_under_its_id(api: Api) -> None:
+    """Live and on a replay, as long as it matches a rule. A text that leaves the rules is not shown."""
+    ann = await api.user()
+    await add_rule(api, ann, "tea", "hot")
+    async with await listen(api, ann) as stream:
+        posted = await api.post(ann, "tea one")
+        path = f"/v1/statuses/{posted['id']}"
+        for text in ("tea two", "milk", "tea three"):
+            await api.done("PATCH", path, token=mint(ann), json={"message": text})
+        await stream.until(lambda stream: stream.texts == ["tea one", "tea two", "tea three"])
+        for tweet in stream.tweets:
+            assert tweet["data"]["edit_history_tweet_ids"] == [tweet["data"]["id"]] == [posted["id"]]
+            assert [rule["tag"] for rule in tweet["matching_rules"]] == ["hot"]
+    async with await listen(api, ann, start_time=posted["posted"]) as again:
+        await again.until(lambda again: len(again.texts) == 3)
+        assert set(again.texts) == {"tea three"}

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from stream_server.runtime.listening import listen_alone
-from stream_server.web.http import acceptor
-from stream_server.web.http.acceptor import Acceptor
+from stream_server.web.http import front_door
+from stream_server.web.http.front_door import Acceptor
 from tests.waiting import PATIENCE, eventually
 
 
@@ -54,7 +54,7 @@ async def test_all_that_wait_are_accepted_and_served(listener: socket.socket) ->
     accepting = Acceptor(listener, Echo)
     with ExitStack() as stack:
         clients = connect(stack, listener, 20)
-        accepting.accept_waiting()
+        accepting.accept()
         for number, client in enumerate(clients):
             await loop.sock_sendall(client, b"%d" % number)
         async with asyncio.timeout(PATIENCE):
@@ -63,20 +63,20 @@ async def test_all_that_wait_are_accepted_and_served(listener: socket.socket) ->
 
 
 async def test_one_call_accepts_a_limited_number(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptor, "MAX_ACCEPTED_AT_ONCE", 5)
+    monkeypatch.setattr(front_door, "MAX_ACCEPTED_AT_ONCE", 5)
     accepting = Acceptor(listener, Echo)
     with ExitStack() as stack:
         connect(stack, listener, 12)
         for expected in (5, 10, 12, 12):
-            accepting.accept_waiting()
+            accepting.accept()
             await eventually(lambda expected=expected: Echo.made == expected)  # type: ignore[misc]  # a lambda with a default
 
 
 async def test_a_closed_socket_and_one_without_connections_accept_nothing(listener: socket.socket) -> None:
     accepting = Acceptor(listener, Echo)
-    accepting.accept_waiting()
+    accepting.accept()
     listener.close()
-    accepting.accept_waiting()
+    accepting.accept()
     assert not Echo.made
 
 
@@ -86,6 +86,6 @@ async def test_a_client_that_has_left_already_is_no_error(
     accepting = Acceptor(listener, Echo)
     with ExitStack() as stack:
         connect(stack, listener, 3)
-    accepting.accept_waiting()
+    accepting.accept()
     await eventually(lambda: Echo.made == 3)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -22,6 +22,8 @@ from stream_server.runtime.event_loop import TurnQueue
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http import app_keys, front_door, middleware
 from stream_server.web.http.connection import Connection
+from stream_server.web.http.connection_states import Event
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import StreamRoutes, UsualRequest
@@ -185,13 +187,13 @@ async def test_a_stream_that_is_opened_at_once_begins_as_one_that_has_asked_redi
     path, query = (path, query) if path else (query, "")
     request = stream_request(await world.user("ann"), query, *headers).replace(b"/v1/stream", path.encode(), 1)
     begun, waited = list[bytes](), list[int]()
-    go_on = FrontDoor._ask
+    go_on = FrontDoor._go_on_in_task
 
     def note(*arguments: Any) -> bool:
         waited.append(len(begun))
         return go_on(*arguments)
 
-    monkeypatch.setattr(FrontDoor, "_ask", note)
+    monkeypatch.setattr(FrontDoor, "_go_on_in_task", note)
     monkeypatch.setattr(Ring, "contains", lambda _, position: position.ms > 0)
     for _ in range(3):  # the process knows the token and the user after the first
         async with connected(address, app) as (reader, writer):
@@ -312,6 +314,10 @@ class LooseTransport(asyncio.Transport):
         """Do nothing."""
 
 
+def loose_connection(door: FrontDoor) -> Connection:
+    return Connection(door, asyncio.get_running_loop(), ConnectionTimeouts(), None)
+
+
 def door_of(connection: Connection) -> FrontDoor:
     assert isinstance(connection._door, FrontDoor)
     return connection._door
@@ -326,7 +332,7 @@ async def made(app: web.Application) -> AsyncIterator[tuple[Connection, LooseTra
     """A connection on a transport without a socket."""
     door = FrontDoor(app, shutdown_seconds=0.1)
     await door.open([socket.create_server(("127.0.0.1", 0))])
-    connection, transport = door._accept(), LooseTransport()
+    connection, transport = loose_connection(door), LooseTransport()
     connection.connection_made(transport)
     yield connection, transport
     await door.close()
@@ -482,7 +488,7 @@ async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_no
     spend_iteration(connection)
     connection.data_received(request)
     if is_cut:
-        connection.abort()
+        connection.end(Event.ABORT)
     else:
         connection.connection_lost(None)
     await asyncio.sleep(0)
@@ -510,7 +516,7 @@ async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(
     request, (connection, transport) = stream_request(await world.user("ann")), busy
     spend_iteration(connection)
     connection.data_received(request)
-    connection.refuse(NO_ROOM_FOR_REQUEST)
+    connection.end(Event.REFUSAL, NO_ROOM_FOR_REQUEST.encode())
     await eventually(lambda: len(start_queue_of(connection)) == 0)
     assert (early, transport.written) == ([], NO_ROOM_FOR_REQUEST.encode())
     connection.connection_lost(None)
@@ -534,7 +540,7 @@ async def test_another_request_does_not_wait_behind_streams(
     world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, own_transport) = stream_request(await world.user("ann"), ""), busy
-    other, transport = door_of(connection)._accept(), LooseTransport()
+    other, transport = loose_connection(door_of(connection)), LooseTransport()
     other.connection_made(transport)
     spend_iteration(connection)
     connection.data_received(request)
@@ -547,7 +553,7 @@ async def test_another_request_does_not_wait_behind_streams(
     connection.connection_lost(None)
 
 
-async def test_a_stream_that_waits_before_it_asks_is_aborted_and_logged(
+async def test_a_stream_that_waits_without_a_slot_is_aborted_and_logged(
     world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -565,5 +571,5 @@ async def test_a_stream_that_waits_before_it_asks_is_aborted_and_logged(
                 with suppress(ConnectionError):
                     assert await reader.read() == b""
     assert [record.getMessage() for record in caplog.records] == [
-        "a stream waited for something before it asked whether it may: see `Opening.ask`"
+        "a stream waited for something without a slot: see `Opening.hold_slot`"
     ]

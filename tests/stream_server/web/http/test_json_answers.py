@@ -6,6 +6,7 @@ import re
 import pytest
 
 from stream_server.web.http.connection import Connection
+from stream_server.web.http.front_door import FrontDoor
 from tests.stream_server.web.world import World
 
 Address = tuple[str, int]
@@ -37,13 +38,13 @@ def shape(answer: tuple[str, dict[str, str], bytes]) -> tuple[str, set[str], byt
 @pytest.fixture
 def by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The heads of the requests that aiohttp has got."""
-    pass_on, found = Connection.pass_on, list[bytes]()
+    handle, found = FrontDoor._let_aiohttp_handle, list[bytes]()
 
-    def noted(connection: Connection, head: bytes) -> None:
+    def noted(door: FrontDoor, connection: Connection, head: bytes) -> None:
         found.append(head)
-        pass_on(connection, head)
+        handle(door, connection, head)
 
-    monkeypatch.setattr(Connection, "pass_on", noted)
+    monkeypatch.setattr(FrontDoor, "_let_aiohttp_handle", noted)
     return found
 
 

@@ -92,7 +92,7 @@ def test_one_user_has_a_part_of_the_log(app: web.Application, log_bytes: int, me
     limits = app[LIMITS]
     limits._config = replace(limits._config, limits=f"log_bytes={10**12}", log_max_bytes=log_bytes)
     limits.redis_bytes = lambda: memory
-    assert limits._maximum(LOG_BYTES) == expected
+    assert limits.maxima()[LOG_BYTES.name] == expected
 
 
 async def _use_up(world: World, app: web.Application, uid: str) -> None:

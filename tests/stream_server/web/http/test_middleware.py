@@ -117,7 +117,7 @@ async def test_unknown_paths_and_methods(world: World) -> None:
         ("/v1/streams/ticket", "POST"),
         ("/v1/rules/delete", "POST"),
         ("/v1/rules/1", "DELETE"),
-        ("/v1/statuses/1", "DELETE,GET,HEAD"),
+        ("/v1/statuses/1", "DELETE,GET,HEAD,PATCH"),
         ("/v1/stream", "GET,HEAD,POST"),
     ],
 )

@@ -11,14 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
-from stream_server.web.http.connection_states import ROWS, Event, Eviction, ImpossibleEvent, State
+from stream_server.web.http.connection_states import (
+    BODY,
+    CLOSED,
+    CLOSING,
+    HEAD,
+    IDLE,
+    QUEUED,
+    REST,
+    RUNNING,
+    SENDING,
+    STATES,
+    Event,
+    Eviction,
+    ImpossibleEvent,
+    Received,
+    State,
+)
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.request_cycle import RequestCycle
 from stream_server.web.limits.connections import Refusal
 
 Choose = Callable[[Sequence[Any]], Any]
 
-OTHER_CLOCKS = {State.SENDING: "the clock of unsent bytes", State.CLOSED: "none, as it is over"}
+OTHER_CLOCKS = {SENDING: "the clock of unsent bytes", CLOSED: "none, as it is over"}
 """The states without a deadline of their own, and which clock runs instead."""
 
 BODIES = (b"", b"", b"x", b"GET /1 HTTP/1.1\r\nHost: b\r\n\r\n", b"0\r\n\r\n")
@@ -65,7 +81,7 @@ class CountingCycle(RequestCycle):
         self.pairs = pairs
 
     def move(self, event: Event) -> None:
-        self.pairs[State(self.state), event] += 1
+        self.pairs[self.state, event] += 1
         super().move(event)
 
 
@@ -97,13 +113,13 @@ class History:
         """Let all go on without a disturbance. Then each request that came wholly must have been answered."""
         self.cycle.is_body_paused = self.is_unsent = False
         self.check()
-        while self.data or self.cycle.state in {State.QUEUED, State.BODY, State.RUNNING}:
+        while self.data or self.cycle.state in {QUEUED, BODY, RUNNING}:
             self.is_unsent = self.cycle.is_body_paused = False
             before = len(self.data), self.cycle.state, len(self.begun)
             self.receive()
             self.handle(answers=self.choose((True, False)) or not self.data)
             self.check()
-            if not self.data and before == (0, self.cycle.state, len(self.begun)) and self.cycle.state == State.BODY:
+            if not self.data and before == (0, self.cycle.state, len(self.begun)) and self.cycle.state is BODY:
                 break  # the rest of the body never comes
         if self.is_disturbed or self.refusal:
             return
@@ -116,9 +132,9 @@ class History:
         """Go on as `Connection` does, and look at what must always hold."""
         self.pump()
         cycle = self.cycle
-        if cycle.state >= State.CLOSING:
+        if cycle.state in {CLOSING, CLOSED}:
             assert cycle.kept_bytes == 0
-        assert cycle.state != State.SENDING or self.is_unsent
+        assert cycle.state is not SENDING or self.is_unsent
         assert cycle.kept_bytes >= len(cycle.held)
         for request, body in zip(self.requests, self.begun, strict=False):
             assert (request.body or b"").startswith(unframed(request, bytes(body))) or request.body is None
@@ -127,7 +143,7 @@ class History:
         cycle = self.cycle
         while True:
             before = cycle.state, len(cycle.held), len(self.begun)
-            if cycle.state <= State.IDLE:
+            if cycle.state in {HEAD, IDLE}:
                 head = cycle.take_request_head()
                 if isinstance(head, bytes):
                     head = cycle.line_refusal() or head
@@ -137,9 +153,9 @@ class History:
                     cycle.move(Event.REFUSAL)
                 elif head is not None:
                     self.begin(head)
-            elif cycle.state == State.SENDING and not self.is_unsent:
+            elif cycle.state is SENDING and not self.is_unsent:
                 cycle.move(Event.SENT)
-            elif cycle.state in {State.BODY, State.REST} and not cycle.is_body_paused:
+            elif cycle.state in {BODY, REST} and not cycle.is_body_paused:
                 try:
                     self.begun[-1] += cycle.take_part()
                 except BadChunks:
@@ -162,7 +178,7 @@ class History:
         """Receive some bytes, unless the client has shut down its sending side."""
         size = self.choose((1, 2, 30, 1000))
         piece, self.data = self.data[:size], self.data[size:]
-        if not self.cycle.has_ended:
+        if not self.cycle.has_input_ended:
             self.cycle.receive(piece)
         self.pump()
 
@@ -171,7 +187,7 @@ class History:
         cycle, choose = self.cycle, self.choose
         if not self.begun or self.is_answered:
             return
-        if cycle.state == State.QUEUED:
+        if cycle.state is QUEUED:
             head = cycle.request_head
             cycle.move(Event.START)
             assert head == self.requests[len(self.begun) - 1].head
@@ -182,13 +198,14 @@ class History:
             self.must_expect_body = False
             request = self.requests[len(self.begun) - 1]
             if choose((True, False)):
-                cycle.begin_stream()
+                cycle.note_stream()
             if request.framed:
                 chunked = b"chunked" in request.head
-                cycle.begin_body(ChunkedBody() if chunked else SizedBody(len(request.framed)))
+                cycle.expect_body(ChunkedBody() if chunked else SizedBody(len(request.framed)))
         elif answers if answers is not None else choose((True, False)):
             self.is_answered = True
-            cycle.move(Event.ANSWERED)
+            if cycle.state not in {CLOSING, CLOSED}:
+                cycle.move(Event.ANSWERED)
 
     def act_as_kernel(self) -> None:
         self.is_unsent = self.choose((True, False))
@@ -198,20 +215,20 @@ class History:
 
     def disturb(self) -> None:
         """Let something happen that may end the connection, in a state in which `Connection` may do it."""
-        cycle, row = self.cycle, ROWS[self.cycle.state]
+        cycle, state = self.cycle, self.cycle.state
         event = self.choose((None, None, None, "end of input", *Event))
         if event == "end of input":
             self.is_disturbed = True
             cycle.end_input()
             return
         is_possible = {
-            Event.CLOSE: True,
-            Event.DRAIN: cycle.state != State.CLOSED,
-            Event.LEFT: True,
-            Event.DEADLINE: bool(row.deadline),
-            Event.EVICTION: row.eviction != Eviction.NEVER,
+            Event.CLOSE: state is not CLOSED,
+            Event.DRAIN: state is not CLOSED,
+            Event.ABORT: state is not CLOSED,
+            Event.DEADLINE: bool(state.deadline),
+            Event.EVICTION: state.eviction is not Eviction.NEVER,
             Event.REFUSAL: cycle.kept_bytes > 0,
-            Event.DETACH: cycle.state in {State.BODY, State.RUNNING} and not cycle.has_ended,
+            Event.DETACH: state in {BODY, RUNNING} and not cycle.has_input_ended,
         }
         if is_possible.get(event, False):
             self.is_disturbed = True
@@ -245,13 +262,13 @@ def test_each_cell_of_the_table_is_reached_and_no_other_pair() -> None:
         history = History(random.Random(seed).choice, pairs)
         history.run(40)
         history.finish()
-    table = {(state, event) for state in State for event in ROWS[state].moves}
+    table = {(state, event) for state in STATES for event in state.moves}
     assert set(pairs) == table, table ^ set(pairs)
 
 
 def test_a_pair_without_a_cell_is_an_error() -> None:
-    for state in State:
-        for event in set(Event) - set(ROWS[state].moves):
+    for state in STATES:
+        for event in set(Event) - set(state.moves):
             cycle = RequestCycle()
             cycle.state = state
             with pytest.raises(ImpossibleEvent, match=f"{event.name} in {state.name}"):
@@ -259,18 +276,18 @@ def test_a_pair_without_a_cell_is_an_error() -> None:
 
 
 def test_each_state_has_a_deadline_and_says_when_it_may_be_closed_to_make_room() -> None:
-    assert len(ROWS) == len(State)
     limits = ConnectionTimeouts()
-    for state in State:
-        row = ROWS[state]
+    for state in STATES:
         if state in OTHER_CLOCKS:
-            assert not row.deadline
+            assert not state.deadline
         else:
-            assert 0 < getattr(limits, row.deadline) <= limits.idle_seconds
-            assert Event.DEADLINE in row.moves
-        assert isinstance(row.eviction, Eviction)
-        assert row.holds_request == (state in {State.QUEUED, State.BODY, State.RUNNING})
-        assert Event.LEFT in row.moves
+            assert 0 < getattr(limits, state.deadline) <= limits.idle_seconds
+            assert Event.DEADLINE in state.moves
+        assert state.has_request == (state in {QUEUED, BODY, RUNNING})
+        assert (Event.ABORT in state.moves) == (state is not CLOSED)
+        assert (Event.EVICTION in state.moves) == (state.eviction is not Eviction.NEVER)
+        is_over = state.received is Received.DROPPED
+        assert is_over == (state in {CLOSING, CLOSED}) == ({CLOSING, CLOSED} >= set(state.moves.values()))
 
 
 def test_no_request_begins_behind_the_last_answer() -> None:
@@ -279,10 +296,10 @@ def test_no_request_begins_behind_the_last_answer() -> None:
     cycle.receive(b"POST /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 2\r\n\r\n")
     assert isinstance(cycle.take_request_head(), bytes)
     cycle.move(Event.START)
-    cycle.begin_body(SizedBody(2))
+    cycle.expect_body(SizedBody(2))
     cycle.move(Event.CLOSE)
     cycle.receive(b"{}GET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert (cycle.state, cycle.kept_bytes) == (State.CLOSING, 0)
+    assert (cycle.state, cycle.kept_bytes) == (CLOSING, 0)
 
 
 def test_half_a_body_ends_with_the_input_however_it_came() -> None:
@@ -293,8 +310,8 @@ def test_half_a_body_ends_with_the_input_however_it_came() -> None:
         cycle.move(Event.START)
         cycle.receive(after)
         cycle.end_input()
-        cycle.begin_body(SizedBody(9))
-        assert (cycle.take_part(), cycle.state) == (b"abc", State.CLOSING)
+        cycle.expect_body(SizedBody(9))
+        assert (cycle.take_part(), cycle.state) == (b"abc", CLOSING)
 
 
 def test_a_body_that_is_passed_through_does_not_count() -> None:
@@ -302,7 +319,7 @@ def test_a_body_that_is_passed_through_does_not_count() -> None:
     cycle.receive(b"POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 600000\r\n\r\n")
     cycle.take_request_head()
     cycle.move(Event.START)
-    cycle.begin_body(SizedBody(600_000))
+    cycle.expect_body(SizedBody(600_000))
     before = cycle.kept_bytes
     for is_passed in (False, True):
         cycle.receive(bytes(300_000))
@@ -320,7 +337,7 @@ def test_a_request_that_runs_counts_with_head_and_body() -> None:
     assert half == len(head)
     cycle.move(Event.START)
     assert cycle.kept_bytes == 4 * len(head), "the head is kept as text, too, and as fields"
-    cycle.begin_body(SizedBody(600_000))
+    cycle.expect_body(SizedBody(600_000))
     sizes = []
     for _ in range(5):
         cycle.receive(bytes(100_000))

@@ -4,13 +4,16 @@ import resource
 
 import pytest
 
+from stream_server.web.http.responses import JSON_HEADERS
 from stream_server.web.limits.connections import (
     ADMITTED,
     NO_ROOM_FOR_ADDRESS,
     NO_ROOM_FOR_CONNECTION,
     OPERATOR_PLACES,
+    Admission,
     ConnectionTable,
     Refusal,
+    SlotKind,
 )
 from tests.stream_server import tokens
 
@@ -20,14 +23,14 @@ def table(**settings: object) -> ConnectionTable:
     return ConnectionTable(config, lambda address: address == "10.0.0.1")
 
 
-FOR_OPERATOR = [(NO_ROOM_FOR_ADDRESS, True)] * OPERATOR_PLACES
+FOR_OPERATOR = [Admission(SlotKind.OPERATOR, NO_ROOM_FOR_ADDRESS)] * OPERATOR_PLACES
 
 
 def test_an_address_holds_at_most_its_share() -> None:
     found = table(connections_max=100, streams_per_address=3)
     assert [found.take("198.51.100.1") for _ in range(6)] == [ADMITTED] * 6
     assert [found.take("198.51.100.1") for _ in FOR_OPERATOR] == FOR_OPERATOR
-    assert found.take("198.51.100.1") == (NO_ROOM_FOR_ADDRESS, False)
+    assert found.take("198.51.100.1") == Admission(SlotKind.NONE, NO_ROOM_FOR_ADDRESS)
     assert found.take("198.51.100.2") == ADMITTED
     found.release("198.51.100.1")
     assert found.take("198.51.100.1") == ADMITTED
@@ -84,10 +87,10 @@ def test_a_table_that_is_full_of_busy_connections_keeps_places_for_the_operator_
     found = table(connections_max=10)
     assert [found.take("10.0.0.1") for _ in range(10)] == [ADMITTED] * 10
     for _ in range(OPERATOR_PLACES):
-        assert found.take("10.0.0.1") == (NO_ROOM_FOR_CONNECTION, True)
-    assert found.take("10.0.0.1") == (NO_ROOM_FOR_CONNECTION, False)
-    found.release_operator()
-    assert found.take("10.0.0.1") == (NO_ROOM_FOR_CONNECTION, True)
+        assert found.take("10.0.0.1") == Admission(SlotKind.OPERATOR, NO_ROOM_FOR_CONNECTION)
+    assert found.take("10.0.0.1") == Admission(SlotKind.NONE, NO_ROOM_FOR_CONNECTION)
+    found.release("10.0.0.1", SlotKind.OPERATOR)
+    assert found.take("10.0.0.1") == Admission(SlotKind.OPERATOR, NO_ROOM_FOR_CONNECTION)
     found.release("10.0.0.1")
     assert found.take("10.0.0.1") == ADMITTED
 
@@ -101,4 +104,6 @@ def test_a_refusal_is_a_whole_http_answer() -> None:
     assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"Retry-After: 1" in head
     assert f"Content-Length: {len(body)}".encode() in head
+    for name in (*JSON_HEADERS, "Date"):
+        assert f"\r\n{name}: ".encode() in head, "an answer says what all others say"
     assert b"etry" not in Refusal(400, "Bad Request", "malformed_body", "no").encode(), "again is no better"

@@ -1,5 +1,6 @@
 """The OpenAPI document: valid, complete, and built from the URL table alone."""
 
+import copy
 import re
 from functools import cache
 from inspect import getclosurevars
@@ -9,7 +10,7 @@ import jsonschema_rs
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
-from schemathesis.specs.openapi.definitions import OPENAPI_31
+from schemathesis.specs.openapi.definitions import OPENAPI_31, OPENAPI_32
 from yarl import URL
 
 from filters.registry import Registry
@@ -19,6 +20,7 @@ from stream_server.web import routes
 from stream_server.web.api import people, rows
 from stream_server.web.http import app_keys, paging, query
 from stream_server.web.openapi import document as openapi
+from stream_server.web.openapi.messages import Version
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.wire.errors import STATUS_BY_CODE
 from tests.stream_server.web.world import World
@@ -31,22 +33,49 @@ DESCRIBED = [row for row in routes.ROUTE_TABLE if row.dialect is None]
 by_path = pytest.mark.parametrize("row", DESCRIBED, ids=lambda row: f"{row.method} {row.path}")
 
 
+VERSIONS: dict[Version, Any] = {"3.2": OPENAPI_32, "3.1": OPENAPI_31}
+"""The schema of documents of each version, as the OpenAPI Initiative publishes it."""
+
+
 @cache
-def document() -> Any:
+def document(version: Version = "3.2") -> Any:
     """Return the document of the real URL table. Tests must not change it."""
-    return openapi.build_document(routes.ROUTE_TABLE)
+    return openapi.build_document(routes.ROUTE_TABLE, version)
 
 
 def operation(row: Route) -> Any:
     return document()["paths"][row.path][row.method.lower()]
 
 
-def test_the_document_is_valid_openapi_3_1() -> None:
-    made = document()
-    errors = [str(error) for error in jsonschema_rs.validator_for(OPENAPI_31).iter_errors(made)]
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_document_is_valid_in_each_version(version: Version) -> None:
+    made = document(version)
+    errors = [str(error) for error in jsonschema_rs.validator_for(VERSIONS[version]).iter_errors(made)]
     assert errors == []
     for name, schema in made["components"]["schemas"].items():
         assert jsonschema_rs.meta.is_valid(schema), name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_requests_of_webhooks_are_described_by_their_type(version: Version) -> None:
+    operation = document(version)["webhooks"]["subscription"]["post"]
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["discriminator"]["mapping"].keys() == {"events", "test", "challenge"}
+    described = {name.rpartition("/")[2]: kind for kind, name in schema["discriminator"]["mapping"].items()}
+    for name, kind in described.items():
+        shape = document(version)["components"]["schemas"][name]
+        assert shape["properties"]["type"]["enum"] == [kind]
+        assert set(shape["required"]) == set(shape["properties"]) - {"part"}, "only shared subscriptions have parts"
+    assert operation["responses"].keys() == {"2XX", "410", "default"}
+
+
+def test_an_edit_has_the_new_version_or_ids() -> None:
+    """Exactly one of the two: a choice of two forms, so that generated code knows which one it has."""
+    edit = document()["components"]["schemas"]["Edit"]
+    assert not {"status", "left"} & edit["properties"].keys()
+    forms = jsonschema_rs.validator_for({"oneOf": [{"required": one["required"]} for one in edit["oneOf"]]})
+    given: list[dict[str, int]] = [{"status": 1}, {"left": 1}, {}, {"status": 1, "left": 1}]
+    assert [forms.is_valid(one) for one in given] == [True, True, False, False]
 
 
 def test_arrays_of_fixed_length_are_readable_by_generators() -> None:
@@ -64,16 +93,31 @@ def test_the_routes_of_dialects_are_listed_and_not_described() -> None:
     assert not {row.path for row in dialects} & set(document()["paths"])
 
 
+def test_the_document_says_which_operations_take_a_reader_token() -> None:
+    named = {row for row in DESCRIBED if "reader token" in operation(row).get("description", "")}
+    assert named == {row for row in DESCRIBED if row.is_for_readers}
+    assert "reader token" in document()["components"]["securitySchemes"]["bearer"]["description"]
+
+
 def test_schemas_have_unique_names() -> None:
     assert [name for name in document()["components"]["schemas"] if not name.isalpha()] == []
 
 
-def test_every_reference_exists_and_every_schema_is_referenced() -> None:
-    made = document()
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_reference_exists_and_every_schema_is_referenced(version: Version) -> None:
+    made = document(version)
     led = set(re.findall(r"'\$ref': '#/components/([^']*)'", str(made)))
     there = {f"{kind}/{name}" for kind in ("schemas", "responses") for name in made["components"][kind]}
     assert led <= there
     assert {one for one in there - led if one.startswith("schemas/")} == set()
+
+
+def test_an_object_of_any_members_says_so() -> None:
+    """Generators of code would take it for an object without members."""
+    schemas = document()["components"]["schemas"]
+    assert schemas["Post"]["properties"]["matched"]["items"] == {"type": "object", "additionalProperties": True}
+    free = {"anyOf": [{"type": "object", "additionalProperties": True}, {"type": "null"}]}
+    assert schemas["Status"]["properties"]["meta"] == free
 
 
 async def test_the_document_has_exactly_the_served_routes(world: World, app: web.Application) -> None:
@@ -83,6 +127,32 @@ async def test_the_document_has_exactly_the_served_routes(world: World, app: web
     served = {(route.method.lower(), row.path) for route, row in app[app_keys.ROUTES].items() if row.dialect is None}
     assert described == {one for one in served if one[0] != "head"}
     assert answer.json == document()
+
+
+async def test_the_document_is_there_in_the_version_that_is_asked_for(world: World) -> None:
+    for version in VERSIONS:
+        answer = await world.call("GET", f"/openapi.json?version={version}")
+        assert answer.json == document(version)
+        assert answer.json["openapi"].startswith(f"{version}.")
+    refused = await world.call("GET", "/openapi.json?version=3.0")
+    assert (refused.status, refused.json["error"]["param"]) == (400, "version")
+
+
+def test_the_versions_differ_in_bodies_with_one_item_behind_another_alone() -> None:
+    """OpenAPI 3.1 has the schema of an item for that of the body."""
+    new, old = copy.deepcopy(document()), copy.deepcopy(document("3.1"))
+    assert (new.pop("openapi"), old.pop("openapi")) == ("3.2.0", "3.1.0")
+    for row in (row for row in DESCRIBED if row.lines or (row.is_streaming and row.response is None)):
+        operations = [made["paths"][row.path][row.method.lower()] for made in (new, old)]
+        bodies = [[one["responses"]["200"]["content"]] for one in operations]
+        if row.lines:
+            bodies = [[*found, one["requestBody"]["content"]] for found, one in zip(bodies, operations, strict=True)]
+        for one, other in zip(*bodies, strict=True):
+            assert {name for content in one.values() for name in content} == {"itemSchema"}
+            for content in one.values():
+                content["schema"] = content.pop("itemSchema")
+            assert one == other
+    assert new == old
 
 
 def test_rows_without_a_handler_of_their_own_name_a_method_of_the_store(app: web.Application) -> None:
@@ -144,9 +214,10 @@ def test_every_error_code_is_documented() -> None:
 
 def test_a_stream_has_a_parameter_for_each_installed_filter() -> None:
     described = {one["name"] for one in document()["paths"]["/v1/stream"]["get"]["parameters"]}
-    assert described == {*Registry.from_entry_points().names(), "since", "explain", "Last-Event-ID"}
+    own = {"since", "explain", "subscription", "worker", "summary", "Last-Event-ID"}
+    assert described == {*Registry.from_entry_points().names(), *own}
     polled = {one["name"] for one in document()["paths"]["/v1/events"]["get"]["parameters"]}
-    assert polled - described == {"cursor", "wait", "limit"}
+    assert polled - described == {"cursor", "connection", "wait", "limit"}
 
 
 def test_requests_are_closed_and_answers_open_to_unknown_members() -> None:

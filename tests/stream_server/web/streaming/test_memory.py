@@ -88,6 +88,8 @@ async def test_a_client_that_leaves_leaves_no_reference_cycle(server: RunningSer
     before = count_objects()
     clients = await connect(server, head)
     assert sum((count_objects() - before)[kind] for kind in ("StreamSession", "LongPoll")) == COUNT
+    held = [each.token for each in server.app[app_keys.HUB].registry.clients_of(server.uid)]
+    assert len(set(map(id, held))) == len(set(held))  # streams of one token share what is kept of it
     for client in clients:
         client.transport.abort()
     await until_equal(before)

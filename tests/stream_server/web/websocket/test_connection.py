@@ -20,7 +20,10 @@ from tests.waiting import eventually
 
 
 class Messages:
-    """Keeps the messages of a client, and its end of the connection. Each takes ``seconds`` of processor time."""
+    """Keeps the messages of a client, and its end of the connection. Each takes ``seconds`` of processor time.
+
+    ``lost`` is set when the connection is lost.
+    """
 
     def __init__(self, client: socket.socket, clocks: Clocks) -> None:
         self.client = client
@@ -28,6 +31,7 @@ class Messages:
         self.seconds = 0.0
         self.texts: list[bytes] = []
         self.faults: list[DisconnectReason] = []
+        self.lost = asyncio.Event()
 
     def on_text(self, payload: bytes) -> None:
         self.texts.append(payload)
@@ -36,8 +40,11 @@ class Messages:
     def on_fault(self, reason: DisconnectReason) -> None:
         self.faults.append(reason)
 
-    def on_close(self) -> None:
+    def stop(self) -> None:
         """Nothing to do."""
+
+    def connection_lost(self) -> None:
+        self.lost.set()
 
 
 @asynccontextmanager
@@ -53,7 +60,7 @@ async def connected(
     connection = WebSocketConnection(
         transport, buffer_bytes=65_536, departures=TurnQueue(loop, 1.0), compresses=compresses, payer=payer
     )
-    connection.receiver = messages = Messages(theirs, clocks)
+    connection.receiver = connection.listener = messages = Messages(theirs, clocks)
     transport.set_protocol(connection)
     with theirs:
         yield connection, transport, messages
@@ -115,10 +122,8 @@ async def test_a_lost_socket_does_not_wait_any_more() -> None:
     async with connected(clocks=clocks) as (connection, transport, messages):
         connection.payer.charge(SLICE_SECONDS)
         connection.data_received(frame(TEXT, b"{}"))
-        lost = asyncio.Event()
-        connection.on_lost = lost.set
         transport.abort()
-        await lost.wait()
+        await messages.lost.wait()
         went = asyncio.Event()
         connection.payer.wait(went.set)
         await went.wait()
@@ -130,10 +135,8 @@ async def test_what_a_lost_client_had_sent_begins_nothing() -> None:
     async with connected() as (connection, transport, messages):
         messages.seconds = SLICE_SECONDS
         connection.data_received(frame(TEXT, b"{}") * 2)
-        lost = asyncio.Event()
-        connection.on_lost = lost.set
         transport.abort()
-        await lost.wait()
+        await messages.lost.wait()
         connection.set_busy(is_busy=False)
     assert len(messages.texts) == 1
 
