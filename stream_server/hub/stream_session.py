@@ -1,7 +1,4 @@
-"""One stream from `hello` to `goodbye`: catching up, live, catching up again.
-
-The docstring of the package `hub` has a picture of these states.
-"""
+"""One stream from `hello` to `goodbye`: it catches up and is live. The package `hub` has a picture of its states."""
 
 import asyncio
 from collections.abc import Callable
@@ -174,11 +171,15 @@ class StreamSession(Client):
         except ConnectionError:
             self._abort(LEFT)
         except Exception:
-            self._outcome = FAILED  # a dropped stream is better than one that is open and silent
-            self.sink.fail()
+            self.fail()
             raise
         finally:
             self._task = self._slow_detector = None
+
+    def fail(self) -> None:
+        """Drop the connection, because the server failed: a dropped stream is better than one that stays silent."""
+        self._outcome = FAILED
+        self.sink.fail()
 
     def _abort(self, outcome: str) -> None:
         self._outcome = outcome

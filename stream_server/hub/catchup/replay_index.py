@@ -244,12 +244,13 @@ class ReplayIndex:
         if self._ring_cut_count != self._ring.cut_count:
             self._blocks.clear()
             self._ring_cut_count = self._ring.cut_count
-        block = self._blocks.get(number)
-        if block is None or block.next_number <= self._ring.floor.n:  # its next entries have left the ring
+        block, first = self._blocks.get(number), max(number * BLOCK_ENTRIES, self._ring.floor.n) + 1
+        # Made anew if its next entries have left the ring, or if the ring has got older ones in front of its first.
+        if block is None or not block.first_number <= first <= block.next_number:
             self._blocks.pop(number, None)
             while len(self._blocks) >= MAX_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]  # the oldest one
-            block = self._blocks[number] = IndexBlock(max(number * BLOCK_ENTRIES, self._ring.floor.n) + 1)
+            block = self._blocks[number] = IndexBlock(first)
         block.was_used = True
         for entry in self._ring.iter_numbers(block.next_number, self._last_number(number)):
             block.add(entry)

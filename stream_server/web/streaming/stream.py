@@ -1,5 +1,6 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
@@ -32,6 +33,8 @@ from stream_server.web.streaming.framing import (
 from stream_server.web.streaming.response_head import encode_head, head_fields
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_user_stream
+
+logger = logging.getLogger(__name__)
 
 Prepare = Callable[[Request, Framing], Awaitable[StreamPlan]]
 """Plans the stream of a request, and takes over the subscription that it reads, if any. Raises for each refusal."""
@@ -173,7 +176,8 @@ def attach_stream(
 ) -> StreamSession:
     """Start the planned stream on ``connection``, whose client has got `hello`.
 
-    ``release`` is called when the connection has ended.
+    ``release`` is called when the connection has ended. If the start fails, the connection is dropped: its answer has
+    begun, so no error can be sent.
     """
     lease = stream_plan.lease
     on_end = release if lease is None else lease.end_with(release)
@@ -181,5 +185,9 @@ def attach_stream(
     connection.listener = session
     if lease is not None:
         lease.begin(session)
-    session.start()
+    try:
+        session.start()
+    except Exception:
+        logger.exception("a stream failed at its start")
+        session.fail()
     return session

@@ -84,6 +84,20 @@ def test_the_index_follows_the_ring() -> None:
     ]  # fmt: skip
 
 
+def test_older_entries_that_the_ring_gets_later_are_found() -> None:
+    """At the start of a server, clients return while the ring still reads back."""
+    every = make_ring(position(0), 60)
+    older = [*every.peek_numbers(10, 40)]
+    held = make_ring(position(40), 60)
+    made = ReplayIndex(held)
+    assert search_all(made, held, position(40), NOBODY) == []  # the block is there
+    assert held.add_older(older)
+    for begin in (position(10), position(39), position(40), position(50)):
+        assert search_all(made, held, begin, frozenset({"n11", "n40", "n41", "n55"})) == [
+            n for n in (11, 40, 41, 55) if n > begin.n
+        ]  # fmt: skip
+
+
 def test_entries_cut_from_the_ring_are_not_found() -> None:
     held = make_ring(position(0), 50)
     made = ReplayIndex(held)
