@@ -159,10 +159,10 @@ def test_an_operation_keeps_its_promises(
     ends_account = _name(row) == "DELETE /v1/users/me"  # what comes behind its success gets 401
     if not ends_account:
         driver.known()
-    driver.made_up(GenerationMode.POSITIVE, 300 if full else 6)
+    driver.made_up(GenerationMode.POSITIVE, 300 if full else 4)
     asked = driver.operation
     if not row.is_streaming and any((*asked.path_parameters, *asked.query, *asked.headers, *asked.body)):
-        driver.made_up(GenerationMode.NEGATIVE, 300 if full else 5)
+        driver.made_up(GenerationMode.NEGATIVE, 300 if full else 3)
     if ends_account:
         driver.known()
     if row.path != "/docs/site/{path}":

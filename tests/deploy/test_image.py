@@ -16,7 +16,8 @@ from tests.end_to_end.server import ROOT, SECRET, Server
 from tests.redis_process import free_port, private_redis
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.extended, pytest.mark.timeout(podman.BUILD_SECONDS + 60)]
+# To build it takes a sixteenth of the processor time of all tests, and a workflow builds it by `compose.yaml` as well.
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(podman.BUILD_SECONDS + 60)]
 
 MOST_MIB = 180
 """Size of the whole system of the image, uncompressed."""

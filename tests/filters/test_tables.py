@@ -29,8 +29,7 @@ def test_letters_and_digits_are_those_of_the_package_on_every_python() -> None:
     assert ours.findall(characters) == theirs.findall(characters)
 
 
-@pytest.mark.extended
-@pytest.mark.parametrize("plane", all_code_points.PLANES)
+@pytest.mark.parametrize("plane", sample(all_code_points.PLANES, lambda _: False, lambda plane: plane < 2))
 def test_every_python_finds_the_same(plane: int) -> None:
     """The digests are those of Python 3.11. A change of folding, words or entities changes them too."""
     assert all_code_points.digest(plane) == all_code_points.DIGESTS[plane]

@@ -21,6 +21,7 @@ FOLDER = ROOT / ".github" / "workflows"
 
 ELSEWHERE = {
     "git config": "it changes the machine",
+    "apt-get": "it changes the machine",
     "bash .ci/run": "it runs this test",
     "make test": "it runs this test",
     "openssl rand": "tests/deploy make secrets of their own",

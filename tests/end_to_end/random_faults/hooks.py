@@ -82,9 +82,11 @@ class Hook(Client):
         url = f"{self.site.address(self.chance)}{self._url}"
         async with session.request(method, url, json=body, headers=self._headers) as answered:
             self.site.answers[answered.status] += 1
-            assert answered.status in (200, 201, 503), await answered.text()
-            if answered.status == 503:
+            text = await answered.text()
+            # An endpoint has one second here (`world.HOOKS`). On a busy machine this process may need longer to answer.
+            if answered.status == 503 or "the challenge: no answer in time" in text:
                 raise Cut
+            assert answered.status in (200, 201), text
             found: dict[str, Any] = await answered.json()
             return found
 
