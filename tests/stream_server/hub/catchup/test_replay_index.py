@@ -85,7 +85,7 @@ def test_the_index_follows_the_ring() -> None:
 
 
 def test_older_entries_that_the_ring_gets_later_are_found() -> None:
-    """At the start of a server, clients return while the ring still reads back."""
+    """A webhook is served while the ring of a starting server is filled. Then a client returns to an older entry."""
     every = make_ring(position(0), 60)
     older = [*every.peek_numbers(10, 40)]
     held = make_ring(position(40), 60)
