@@ -108,6 +108,8 @@ MEANINGS = {
     "unhandled error outside a request handler": "A fault of the server. Report it, with the trace.",
     "unhandled error in a request handler":
         "A fault of the server: the client got 500 `internal` with this `request_id`. Report it, with the trace.",
+    "a stream failed at its start":
+        "A fault of the server: the connection was dropped, and its client comes back. Report it, with the trace.",
     "a stream waited for something without a slot: see `Opening.hold_slot`":
         "A fault of the server, which answers all the same. Report it.",
     "unhandled error in an operation of a WebSocket": "A fault of the server: the client got `internal`. Report it.",
