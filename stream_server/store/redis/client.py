@@ -306,6 +306,11 @@ class RedisClient:
             raise unavailable_error(error) from error
         return subscription
 
+    def leave_replica(self) -> None:
+        """Use another replica of the cluster from now on, if the URL allows it and there is one."""
+        if isinstance(self._guide, CoreReplicaGuide):
+            self._guide.leave()
+
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
         opened = await open_transport(self._pool, self.timeout_seconds)
         is_current = None if self._guide is None else partial(_is_named, self._guide, opened.address)

@@ -269,6 +269,7 @@ class CoreReplicaGuide:
         self._topology = topology
         self._preferred = preferred
         self._chosen: HostPort | None = None
+        self._left: HostPort | None = None
 
     @property
     def address(self) -> HostPort | None:
@@ -282,9 +283,14 @@ class CoreReplicaGuide:
         if not replicas:
             raise RedisConnectionError("the core's shard has no replica")
         if self._chosen not in replicas:
-            self._chosen = random.choice([each for each in self._preferred if each in replicas] or replicas)
+            allowed = [each for each in self._preferred if each in replicas] or replicas
+            self._chosen = random.choice([each for each in allowed if each != self._left] or allowed)
         self._topology.start_polling()  # a node that left the shard knows no more of the log
         return self._chosen
+
+    def leave(self) -> None:
+        """Guide the next connections to another replica than the one in use, if another may be used."""
+        self._left, self._chosen = self._chosen or self._left, None
 
 
 class NodeGuide:

@@ -253,6 +253,46 @@ async def test_a_replica_of_a_cluster_is_read_by_its_own_url_and_by_that_of_the_
     assert not any("MOVED" in _errors(node) for node in replicas)
 
 
+async def _page(store: Store, uid: str, status: str) -> bytes | None:
+    """Read a status as a request for a page does."""
+
+    async def request() -> bytes | None:
+        begin_reads()
+        return await store.statuses.get(uid, status)
+
+    return await asyncio.create_task(request())
+
+
+async def _is_read_from_replica(store: Store, uid: str, status: str) -> bool:
+    before = store.replicas[0].answered
+    assert await _page(store, uid, status)
+    return store.replicas[0].answered > before
+
+
+async def test_pages_come_from_another_replica_if_one_stays_behind(cluster: PrivateCluster, opened: Open) -> None:
+    """The cluster itself sees no fault: the link alone is cut."""
+    store = await opened(replica_urls=cluster.url)
+    people, (replica,) = People(store), store.replicas
+    ann, by_port = await people.user("Ann"), {node.port: node for node in cluster.replicas(cluster.owner())}
+    assert len(by_port) == 2
+
+    await eventually(partial(_is_read_from_replica, store, ann, (await people.status(ann))["id"]))
+    guide = replica.client._guide
+    assert guide is not None
+    assert guide.address is not None
+    behind = by_port[guide.address[1]]
+    behind.run("CONFIG", "SET", "masteruser", "nobody", "masterauth", "wrong")
+    behind.run("CLIENT", "KILL", "TYPE", "master")
+    try:
+        status = (await people.status(ann))["id"]
+        await eventually(partial(_is_read_from_replica, store, ann, status), what="the other replica")
+        assert guide.address != ("127.0.0.1", behind.port)
+        assert behind.info()["master_link_status"] == "down"
+    finally:
+        behind.run("CONFIG", "SET", "masteruser", "", "masterauth", "")
+        await asyncio.to_thread(cluster.linked, behind)
+
+
 async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(
     cluster: PrivateCluster, opened: Open
 ) -> None:
@@ -262,20 +302,8 @@ async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(
     ann, (replica,) = await people.user("Ann"), store.replicas
     status = (await people.status(ann))["id"]
 
-    async def read() -> bytes | None:
-        async def request() -> bytes | None:
-            begin_reads()
-            return await store.statuses.get(ann, status)
-
-        return await asyncio.create_task(request())
-
-    async def is_read_from() -> bool:
-        before = replica.answered
-        assert await read()
-        return replica.answered > before
-
     try:
-        await eventually(is_read_from)
+        await eventually(partial(_is_read_from_replica, store, ann, status))
     except AssertionError:  # the log tells of a replica that is away or foreign, and of none that is behind
         states = [node.info() for node in (core, *cluster.replicas(core))]
         raise AssertionError(f"{replica.state}, refused {replica.refused} times: {states}") from None
@@ -286,7 +314,7 @@ async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(
     await eventually(lambda: 1 not in [_ask(each, "EXISTS", key, first="READONLY") for each in near], what="no copy")
     answered = replica.answered
     with pytest.raises(Unavailable):
-        await read()
+        await _page(store, ann, status)
     assert replica.answered == answered
     cluster.close_slot(CORE_SLOT)
 
