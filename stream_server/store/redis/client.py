@@ -307,8 +307,8 @@ class RedisClient:
         return subscription
 
     def leave_replica(self) -> None:
-        """Use another replica of the cluster from now on, if the URL allows it and there is one."""
-        if isinstance(self._guide, CoreReplicaGuide):
+        """Use another replica from now on, if the cluster or the Sentinels of the URL have another one to use."""
+        if isinstance(self._guide, CoreReplicaGuide | Sentinels):
             self._guide.leave()
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:

@@ -15,7 +15,7 @@ UNKNOWN --+                        +-- it lacks the position, for longer than BE
           +------------------------------------------------------------------------------------------------+
 ```
 
-In a cluster, a replica that is not usable for some seconds is left for another one of the same primary.
+With a cluster or Sentinels, a replica that is not usable for some seconds is left for another one of the same primary.
 """
 
 import asyncio
@@ -153,11 +153,11 @@ class Replica:
                     self._enter(_judge(_replica_position(info), floor))
                 except ApiError:
                     self._enter(ReplicaState.AWAY)
-            if self.state is ReplicaState.USABLE:
-                return
-            # A replica may stay behind for good. One of Redis 7.0 said "up" of its link and stood still.
-            if pause == PROBE_PAUSE_SECONDS[1]:
-                self.client.leave_replica()
+                if self.state is ReplicaState.USABLE:
+                    return
+                # A replica may stay behind for good. One of Redis 7.0 said "up" of its link and stood still.
+                if pause == PROBE_PAUSE_SECONDS[1]:
+                    self.client.leave_replica()
             await asyncio.sleep(pause)
             pause = min(2 * pause, PROBE_PAUSE_SECONDS[1])
 

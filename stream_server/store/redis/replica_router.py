@@ -75,6 +75,7 @@ class ReplicaRouter:
             return False
         replica = self._replicas[0]
         if not await self._is_caught_up(replica, head_n):
+            replica.leave_replica()
             self._schedule_retry()
             return False
         self.current, self._replica_since = replica, self._monotonic()

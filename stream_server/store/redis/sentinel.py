@@ -41,6 +41,7 @@ class Sentinels:
         self._polls_primary = not replica  # a former replica only gives old data
         self._query = SharedQuery(self._query_replica if replica else self._query_primary, self._on_resolved)
         self.address: HostPort | None = None
+        self._left: HostPort | None = None
 
     def __repr__(self) -> str:
         """Return the number of Sentinels, without their addresses, because logs may show this text."""
@@ -56,6 +57,10 @@ class Sentinels:
         if self._polls_primary:
             self._query.start_polling()
         return found
+
+    def leave(self) -> None:
+        """Find another replica than the one in use from now on, if another is healthy."""
+        self._left, self.address = self.address or self._left, None
 
     async def fetch_states(self) -> list[SentinelState | None]:
         """Return what each Sentinel reports about the service. None stands for no answer or an unknown service."""
@@ -129,7 +134,9 @@ class Sentinels:
         healthy = sorted({(str(state["ip"]), int(state["port"])) for state in states} - unhealthy)
         if not healthy:
             raise RedisConnectionError("the Sentinels know no healthy replica")
-        return self.address if self.address in healthy else random.choice(healthy)
+        if self.address in healthy:
+            return self.address
+        return random.choice([each for each in healthy if each != self._left] or healthy)
 
 
 def _create_sentinel_client(host: str, port: int, group: RedisGroup, timeout_seconds: float) -> Redis:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import scripts as scripts_module
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.replica_router import RETRY_PAUSE_SECONDS, ReplicaRouter
 from stream_server.store.redis.replicated_client import begin_reads
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import NOT_OWNED, Store, UnusableRedis
@@ -269,28 +269,48 @@ async def _is_read_from_replica(store: Store, uid: str, status: str) -> bool:
     return store.replicas[0].answered > before
 
 
-async def test_pages_come_from_another_replica_if_one_stays_behind(cluster: PrivateCluster, opened: Open) -> None:
-    """The cluster itself sees no fault: the link alone is cut."""
-    store = await opened(replica_urls=cluster.url)
-    people, (replica,) = People(store), store.replicas
-    ann, by_port = await people.user("Ann"), {node.port: node for node in cluster.replicas(cluster.owner())}
-    assert len(by_port) == 2
+@contextmanager
+def _cut_off(replica: Node, cluster: PrivateCluster) -> Iterator[None]:
+    """Cut the link of a replica to its primary. The cluster itself sees no fault."""
+    replica.run("CONFIG", "SET", "masteruser", "nobody", "masterauth", "wrong")
+    replica.run("CLIENT", "KILL", "TYPE", "master")
+    try:
+        yield
+        assert replica.info()["master_link_status"] == "down"
+    finally:
+        replica.run("CONFIG", "SET", "masteruser", "", "masterauth", "")
+        cluster.linked(replica)
 
+
+async def test_pages_come_from_another_replica_if_one_stays_behind(cluster: PrivateCluster, opened: Open) -> None:
+    store = await opened(replica_urls=cluster.url)
+    people, guide = People(store), store.replicas[0].client._guide
+    ann = await people.user("Ann")
     await eventually(partial(_is_read_from_replica, store, ann, (await people.status(ann))["id"]))
-    guide = replica.client._guide
     assert guide is not None
     assert guide.address is not None
-    behind = by_port[guide.address[1]]
-    behind.run("CONFIG", "SET", "masteruser", "nobody", "masterauth", "wrong")
-    behind.run("CLIENT", "KILL", "TYPE", "master")
-    try:
+    (behind,) = [node for node in cluster.replicas(cluster.owner()) if node.port == guide.address[1]]
+    with _cut_off(behind, cluster):
         status = (await people.status(ann))["id"]
         await eventually(partial(_is_read_from_replica, store, ann, status), what="the other replica")
         assert guide.address != ("127.0.0.1", behind.port)
-        assert behind.info()["master_link_status"] == "down"
-    finally:
-        behind.run("CONFIG", "SET", "masteruser", "", "masterauth", "")
-        await asyncio.to_thread(cluster.linked, behind)
+
+
+async def test_the_log_comes_from_another_replica_if_one_stays_behind(cluster: PrivateCluster) -> None:
+    behind, now = cluster.replicas(cluster.owner())[0], 0.0
+    async with AsyncExitStack() as stack:
+        primary, link = RedisClient(cluster.url, PATIENCE), RedisClient(cluster.url, PATIENCE, replica=True)
+        for client in (primary, link):
+            stack.push_async_callback(client.close)
+        router = ReplicaRouter(primary, link, monotonic=lambda: now)
+        while link._guide is None or link._guide.address != ("127.0.0.1", behind.port):
+            link.leave_replica()
+            await link.execute(("PING",))
+        with _cut_off(behind, cluster):
+            assert not await router.try_replica(0)
+            now += RETRY_PAUSE_SECONDS[1]
+            assert await router.try_replica(0)
+            assert link._guide.address != ("127.0.0.1", behind.port)
 
 
 async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(

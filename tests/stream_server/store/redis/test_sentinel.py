@@ -180,6 +180,17 @@ async def test_only_a_healthy_replica_is_used_and_kept(monkeypatch: pytest.Monke
         await sentinels.resolve()
 
 
+async def test_a_replica_that_was_left_is_used_again_only_without_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_server.store.redis.shared_query.CACHE_SECONDS", 0.0)
+    first, both = [replica(1), replica(2, is_sdown=True)], [replica(1), replica(2)]
+    sentinels = _sentinels(Knowing(first, both, both, first), replica=True)
+    assert await sentinels.resolve() == ("10.0.0.1", 1)
+    sentinels.leave()
+    assert sentinels.address is None
+    assert [await sentinels.resolve() for _ in range(2)] == [("10.0.0.1", 2)] * 2
+    assert await sentinels.resolve() == ("10.0.0.1", 1)
+
+
 def test_no_password_is_in_a_repr() -> None:
     watched = address.parse_group_url(URL)
     assert watched is not None
