@@ -347,7 +347,6 @@ class CatchUpReader:
             return None
         return delivery
 
-
     def _find_last_version(self, entry: Entry, subscription: Subscription, view: View) -> Entry | None:
         """Return a past entry with the last versions of the statuses that it shows. A replay never shows others.
 

@@ -167,7 +167,7 @@ FORMS = frozenset({
 """Rows that are another form of a script with a row."""
 
 ELSEWHERE = frozenset({
-    "batch_claim_key", "stream_command", "talk_answer",
+    "batch_claim_key", "stream_command", "stream_end", "talk_answer",
     "ingest_user", "ingest_post", "ingest_edit", "ingest_delete", "ingest_follow", "ingest_unfollow", "ingest_block",
     "ingest_relation", "ingest_suspension", "ingest_delete_user",
 })  # fmt: skip
