@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.store.names import beginnings_of, fold_name
+from filters.tokens import fold_name
+from stream_server.store.names import beginnings_of
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 
