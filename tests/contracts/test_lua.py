@@ -111,7 +111,7 @@ UNKEPT = {
     "job_advance", "job_begin_pass", "job_claim", "job_delete_dependents", "job_fail", "job_unpark", "timeline_refill",
     "leftovers_delete", "counters_check", "log_record_rollback", "log_trim", "subject_user", "ingest_begin",
     "lease_hold", "statuses_expire", "home_visit", "homes_sleep", "job_erase", "job_sweep", "subscription_take",
-    "subscriptions_ack", "subscription_join", "subscriptions_renew", "webhooks_claim", "webhooks_report",
+    "subscriptions_ack", "subscription_join", "subscriptions_renew", "webhooks_claim", "webhooks_report", "names_store",
 }  # fmt: skip
 """Calls of jobs, repair, trimming, expiry, visits, acks, leases and webhooks, the one that makes a user, and one that
 audits once. Each may run twice, so it keeps no answer."""
