@@ -91,6 +91,12 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
+_DETAILS = (
+    "the outcome of a decided report; the note of a suspension; the `connection` of an ended stream; a digest of the "
+    "token that ingests"
+)
+
+
 class Deed(msgspec.Struct):
     """One row of the audit log: what an administrator did, when, and to whom."""
 
@@ -98,16 +104,26 @@ class Deed(msgspec.Struct):
     at: Timestamp
     by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
     deed: Literal[
-        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user"
+        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user",
+        "end_stream",
     ]
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
-    details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
+    details: Annotated[str, Meta(description=_DETAILS)]
 
 
 class DeedPage(paging.PageAnswer):
     """A page of the audit log."""
 
     deeds: list[Deed]
+
+
+class SuspensionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of a suspension, and of its end."""
+
+    note: Annotated[
+        str,
+        Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="the reason, for the audit log"),
+    ] = ""
 
 
 class SuspensionState(msgspec.Struct):
@@ -139,9 +155,10 @@ ROWS: tuple[Route, ...] = (
     page("/v1/admin/suspensions", "suspensions.list_suspended",
          "List the suspended users, last suspended first, with the time of suspension.", UserPage, scope="admin"),
     write("PUT", "/v1/admin/suspensions/{id}", "suspensions.suspend",
-          "Suspend a user and end the user's streams; repeating has no effect.", response=SuspensionState,
-          scope="admin", works_when_full=True),
+          "Suspend a user and end the user's streams; repeating has no effect.", query=SuspensionQuery,
+          response=SuspensionState, scope="admin", works_when_full=True),
     write("DELETE", "/v1/admin/suspensions/{id}", "suspensions.reinstate",
-          "End the suspension of a user; repeating has no effect.", response=SuspensionState, scope="admin"),
+          "End the suspension of a user; repeating has no effect.", query=SuspensionQuery,
+          response=SuspensionState, scope="admin"),
 )
 # fmt: on
