@@ -15,6 +15,7 @@ from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.log.event_log import EventLog, Rollbacks, nothing_to_verify
 from stream_server.store.log.retention import Retention
+from stream_server.store.operation_samples import OperationSamples
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import NotACluster
@@ -128,6 +129,7 @@ class Store:
         self.webhooks = Webhooks(*connections)
         self.ingest = Ingest(*connections, detect_language)
         self.open_streams = OpenStreams(*connections, self._derived)
+        self.operation_samples = OperationSamples(self._derived)
 
     def watch_rights(self, on_rights_change: Callable[[str | None], None]) -> None:
         """Call ``on_rights_change`` after each write of this process that may take rights from a user's tokens.

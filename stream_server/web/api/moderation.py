@@ -7,12 +7,13 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
+from stream_server.monitoring.history import OperationsHistory
 from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
 from stream_server.web.api.rows import get, page, send, write
 from stream_server.web.http import fields, paging
-from stream_server.web.http.app_keys import OPERATIONS
+from stream_server.web.http.app_keys import HISTORY, OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import REPORTS, WRITE_LIMITS
@@ -137,6 +138,11 @@ async def read_state(request: Request) -> web.Response:
     return encode_response(await request.app[OPERATIONS].read_state())
 
 
+async def read_history(request: Request) -> web.Response:
+    """``GET /v1/admin/operations/history``: read the figures of all workers of this server in the last hour."""
+    return encode_response(await request.app[HISTORY].read())
+
+
 # fmt: off
 ROWS: tuple[Route, ...] = (
     send("POST", "/v1/reports", "reports.create",
@@ -152,6 +158,8 @@ ROWS: tuple[Route, ...] = (
     page("/v1/admin/audit", "audit.list_deeds", "List what administrators did, newest first.", DeedPage, scope="admin"),
     Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState,
           name="operations.read_state"),
+    Route("GET", "/v1/admin/operations/history", read_history, "admin", response=OperationsHistory,
+          name="operations.read_history"),
     page("/v1/admin/suspensions", "suspensions.list_suspended",
          "List the suspended users, last suspended first, with the time of suspension.", UserPage, scope="admin"),
     write("PUT", "/v1/admin/suspensions/{id}", "suspensions.suspend",
