@@ -226,7 +226,6 @@ def test_a_declaration_names_the_user_whose_tokens_lose_rights() -> None:
     for name, named in {
         "sessions_end_all": {"uid": "7"},
         "suspension_change": {"admin": "1", "uid": "8", "kind": "suspend", "note": ""},
-        "stream_end": {"admin": "1", "uid": "8", "connection": "c", "code": "closed_by_operator"},
         "ingest_delete_user": {"foreign_id": "9", "admin": "1"},
         "like": {"uid": "7", "id": "2"},
     }.items():

@@ -17,16 +17,6 @@ local function audit(actor_id, deed, subject, details)
   end
 end
 
--- Tells the server that holds a stream of another user to close it, for an administrator. `uid` is '' for a stream of a reader
--- token. `connection` and `code` need no escapes.
--- Reply: position.
-function deed.stream_end(admin, uid, connection, code)
-  local body = '{"wire":{"uid":"' .. uid .. '","connection":"' .. connection .. '","action":"close","code":"' .. code .. '"}}'
-  local position = append_entry('stream', AUDIENCE_NONE, body, next_position())
-  audit(admin, 'end_stream', uid, connection)
-  return keep_reply(position)
-end
-
 -- The field under which a reporter's open report is found.
 local function open_report_field(uid, user, status)
   return uid .. ':' .. (status == '' and 'u' .. user or 's' .. status)

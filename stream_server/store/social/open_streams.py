@@ -139,17 +139,6 @@ class OpenStreams(Noun):
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, **command})
         await self._scripts.write("stream_command", idempotency_key, body=body)
 
-    async def end_for_admin(
-        self, admin: str, uid: str, connection: str, code: str, idempotency_key: IdempotencyKey
-    ) -> None:
-        """End a stream for an administrator: the command to its process and the audit log are written in one step.
-
-        ``uid`` is the user of the stream, empty for one of a reader token. ``connection`` is the id of a stream that
-        exists, and ``code`` that of the goodbye.
-        """
-        named = {"admin": admin, "uid": uid, "connection": connection, "code": code}
-        await self._scripts.write("stream_end", idempotency_key, **named)
-
     async def ask(self, question: StreamQuestion) -> None:
         """Ask the other processes to describe the streams of a user. :meth:`read_answers` returns what they say."""
         await self._redis.execute(("PUBLISH", ASK_CHANNEL, ASK_PREFIX + msgspec.json.encode(question)))

@@ -92,12 +92,6 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
-_DETAILS = (
-    "the outcome of a decided report; the note of a suspension; the `connection` of an ended stream; a digest of the "
-    "token that ingests"
-)
-
-
 class Deed(msgspec.Struct):
     """One row of the audit log: what an administrator did, when, and to whom."""
 
@@ -105,11 +99,10 @@ class Deed(msgspec.Struct):
     at: Timestamp
     by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
     deed: Literal[
-        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user",
-        "end_stream",
+        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user"
     ]
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
-    details: Annotated[str, Meta(description=_DETAILS)]
+    details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
 
 
 class DeedPage(paging.PageAnswer):
@@ -123,7 +116,7 @@ class SuspensionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     note: Annotated[
         str,
-        Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="the reason, for the audit log"),
+        Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="the reason, in `details` of the audit log"),
     ] = ""
 
 

@@ -155,7 +155,6 @@ WRITES: dict[str, Write] = {
     "account_delete": Write(lambda s, x, r: s.accounts.delete(x.root, x.bob, r), 2),
     "account_delete_own": Write(lambda s, x, r: s.accounts.delete_own(x.mia, PASSWORD_HASH, r), 2),
     "suspension_change": Write(lambda s, x, r: s.suspensions.suspend(x.root, x.bob, r), 1),
-    "stream_end": Write(lambda s, x, r: s.open_streams.end_for_admin(x.root, x.bob, "c", "closed_by_operator", r), 1),
     "reinstate": Write(lambda s, x, r: s.suspensions.reinstate(x.root, x.gus, r), 1),
 }
 """Every write, by the name of its script or by a name in :data:`FORMS`."""
