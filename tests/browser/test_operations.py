@@ -1,10 +1,17 @@
 """The view Operations: it draws the state of the server, asks only while somebody looks, and says what it needs."""
 
+import re
+import time
+
+import msgspec
 import pytest
 from playwright.async_api import expect
 
-from tests.browser.windows import Windows, named_user
-from tests.end_to_end.api import Api
+from stream_server.monitoring.history import SAMPLE_SECONDS, Sample, name_server
+from stream_server.store import keys
+from tests.browser.windows import PHONE, Windows, named_user
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -14,6 +21,7 @@ HIDE = """hidden => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
+CLOCK = "at => new Date(at * 1000).toLocaleTimeString([], { timeStyle: 'medium', hour12: false })"
 COUNT_RATES = """async () => {
   const { History } = await import("/console/operations/history.js");
   const worker = (more) => ({ worker: 1, pid: 7, started: "s", ready: true, streams: { sse: 2, poll: 1 }, lag_ms: 3,
@@ -71,3 +79,59 @@ async def test_without_the_scope_it_says_how_to_get_it(site_api: Api, windows: W
     assert (first["delivered"], first["refusals"], first["streams"], first["hold"]) == (None, None, 3, 50)
     assert (second["delivered"], second["refusals"], second["streams"]) == (25, 2, 6)
     assert (third["delivered"], third["jobs"], third["lag"]) == (5, 3, 3)
+
+
+async def test_an_hour_is_drawn_that_was_before_the_page(
+    site_api: Api, site_server: Server, windows: Windows
+) -> None:
+    """After a reload the plots have the hour, with axes and the highest value, to see, to hear and by the keyboard."""
+    start = (int(time.time()) - 3500) // SAMPLE_SECONDS * SAMPLE_SECONDS
+    kept = {}
+    for step in range(300):
+        at = start + step * SAMPLE_SECONDS
+        sample = Sample(at, 1, 5, 0, 0, 4000 if step == 100 else 30, 0, 50, 2, 0.01, 9, 9, 9, step)
+        kept[msgspec.json.encode(sample)] = at
+    key = keys.operation_samples(name_server(0))
+    site_server.redis_client().zadd(key, kept)
+    window = await windows.open(await named_user(site_api, "olga"), "/#/operations", scope=ADMIN)
+    page = window.page
+    tile = page.locator("[data-tile=requests]")
+    peak, first = [
+        await page.evaluate(CLOCK, at) for at in (start + 100 * SAMPLE_SECONDS, start)
+    ]
+    for _ in range(2):
+        picture = tile.get_by_role("img")
+        await expect(picture).to_have_attribute("aria-label", re.compile(r"the last 5\d minutes"))
+        label = str(await picture.get_attribute("aria-label"))
+        assert f"at most 4,000/s at {peak[:5]}" in label
+        await expect(tile.locator(".ops-y")).to_have_text("4,000/s0")
+        await expect(tile.locator(".ops-x")).to_contain_text(re.compile(f"^{first[:5]}max at {peak[:5]}"))
+        await page.reload()
+    point = tile.get_by_role("slider", name="Requests, at")
+    await point.press("Home")
+    await expect(point).to_have_attribute("aria-valuetext", f"{first}  30/s")
+    await expect(tile.locator(".ops-tip")).to_have_text(f"{first}  30/s")
+    for _ in range(2):
+        await point.press("ArrowRight")
+    await expect(point).to_have_attribute("aria-valuetext", re.compile("  30/s$"))
+    box = await point.bounding_box()
+    assert box is not None
+    await point.blur()
+    ended = (time.time() - start) / 10
+    await point.hover(position={"x": box["width"] * 100 / ended, "y": 5})
+    await expect(tile.locator(".ops-tip")).to_contain_text(peak[:5])
+    assert await window.faults() == []
+    await page.set_viewport_size(PHONE)
+    assert await page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    await page.set_viewport_size({"width": 1100, "height": 700})
+
+
+async def test_a_server_records_itself(site_api: Api) -> None:
+    """Without anybody who looks, a sample is there after ten seconds."""
+
+    async def history() -> bool:
+        token = mint(site_api.admin, "admin")
+        found = await site_api.done("GET", "/v1/admin/operations/history", token=token)
+        return any(memory > 2**20 for memory in found["memory_bytes"])
+
+    await eventually(history, what="a sample")
