@@ -5,7 +5,7 @@ import time
 
 import msgspec
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from stream_server.monitoring.history import SAMPLE_SECONDS, Sample, name_server
 from stream_server.store import keys
@@ -91,7 +91,7 @@ async def test_an_hour_is_drawn_that_was_before_the_page(
         at = start + step * SAMPLE_SECONDS
         sample = Sample(at, 1, 5, 0, 0, 4000 if step == 100 else 30, 0, 50, 2, 0.01, 9, 9, 9, step)
         kept[msgspec.json.encode(sample)] = at
-    key = keys.operation_samples(name_server(0))
+    key = keys.operation_samples(name_server(int(site_server.address.rpartition(":")[2])))
     site_server.redis_client().zadd(key, kept)
     window = await windows.open(await named_user(site_api, "olga"), "/#/operations", scope=ADMIN)
     page = window.page
@@ -135,3 +135,76 @@ async def test_a_server_records_itself(site_api: Api) -> None:
         return any(memory > 2**20 for memory in found["memory_bytes"])
 
     await eventually(history, what="a sample")
+
+
+async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: Windows) -> None:
+    """Sorted, of one user, added up by user, and ended; the table holds still while somebody works in it."""
+    ida, jan = await named_user(site_api, "ida"), await named_user(site_api, "jan")
+    root = await named_user(site_api, "oskar")
+    async with (
+        await site_api.stream({"track": "tulips"}, uid=ida["id"]) as small,
+        await site_api.stream({"follow": ida["id"]}, uid=jan["id"]) as large,
+        await site_api.stream({"track": "roses"}, uid=jan["id"]),
+    ):
+        for text in ("one", "two tulips"):
+            await site_api.post(ida["id"], text)
+        await large.until(lambda consumer: len(consumer.events) == 2)
+        await small.until(lambda consumer: len(consumer.events) == 1)
+        window = await windows.open(root, "/#/operations", scope=ADMIN)
+        page = window.page
+        table = page.get_by_role("region", name="Open streams")
+        rows = table.locator("tbody tr:visible")
+        await table.get_by_role("button", name="Delivered").click()
+        await expect(table.get_by_role("columnheader", name="Delivered")).to_have_attribute("aria-sort", "descending")
+        await expect(rows.first).to_contain_text("@jan2")
+        await expect(rows.nth(1)).to_contain_text("@ida1")
+        await page.get_by_role("textbox", name="Streams of the user").fill("@jan")
+        await window.button("Show").click()
+        await expect(rows).to_have_count(2)
+        await page.get_by_role("textbox", name="Streams of the user").fill("")
+        await window.button("Show").click()
+        await window.button("By user").click()
+        await expect(rows.filter(has_text="@jan")).to_have_text(re.compile("^@jan200 B2"))
+        await page.get_by_role("textbox", name="Streams of the user").fill("jan")
+        await window.button("Show").click()
+        await expect(rows).to_have_count(1)
+        await window.button("Each stream").click()
+        await expect(rows).to_have_count(2)
+        assert await window.faults() == []
+
+        end = rows.filter(has_text=ida["id"]).get_by_role("button")
+        await end.click()
+        await expect(rows).to_have_count(1)
+        await page.locator(".notes").get_by_role("button", name="Undo").click()
+        await expect(rows).to_have_count(2)
+        await end.click()
+        await page.locator(".notes").get_by_role("button", name="Dismiss").click()
+        await large.until(lambda consumer: consumer.of("goodbye"))
+        assert large.of("goodbye")[0]["code"] == "closed_by_operator"
+        assert not small.ended
+
+
+async def test_the_tables_hold_still_under_the_hand(site_api: Api, windows: Windows) -> None:
+    """No row moves while the pointer or the focus is in a table, and the newest state is shown after that."""
+    window = await windows.open(await named_user(site_api, "olaf"), "/#/operations", scope=ADMIN)
+    page = window.page
+    await page.clock.install()
+    await page.reload()
+    streams, workers = page.get_by_role("region", name="Open streams"), page.get_by_role("region", name="Workers")
+    async with await site_api.stream({"track": "hold"}, uid=site_api.admin):
+        for table in (workers, streams):
+            await page.mouse.move(0, 0)
+            cell = table.locator("tbody td").first
+            await cell.hover()
+            await cell.evaluate("cell => { cell.dataset.mark = 'same'; }")
+            for _ in range(8):
+                async with page.expect_response("**/v1/admin/operations"):
+                    await page.clock.run_for(2100)
+            await expect(cell).to_have_attribute("data-mark", "same")
+            await page.mouse.move(0, 0)
+
+            async def is_new(seen: Locator = cell) -> bool:
+                await page.clock.run_for(2100)
+                return await seen.get_attribute("data-mark") is None
+
+            await eventually(is_new, what="a new table")
