@@ -93,7 +93,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     directory = StreamDirectory(
-        hub, store.open_streams, lambda: config.streams_per_user if config.limits != "off" else 0
+        hub, store.open_streams, lambda: config.streams_per_user if config.limits != "off" else 0, workers.slot
     )
     feed = Feed(
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,

@@ -16,11 +16,19 @@ import msgspec
 
 from stream_server.errors import ApiError
 from stream_server.events.position import format_iso_time
+from stream_server.feed.stream_census import StreamCensus
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import Client, StreamToken
 from stream_server.hub.hub import Hub
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.social.open_streams import OpenStream, OpenStreams, StreamQuestion, parse_question
+from stream_server.store.social.open_streams import (
+    ANSWER_SECONDS,
+    CensusQuestion,
+    OpenStream,
+    OpenStreams,
+    StreamQuestion,
+    parse_question,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +42,6 @@ The rows of others stay until they expire. The process does not find these strea
 
 RENEW_SECONDS = 10.0
 """Interval in seconds at which the process renews its lease."""
-
-ANSWER_SECONDS = 0.5
-"""Longest time in seconds to wait for the other processes when a user lists streams."""
 
 
 class StreamDescription(msgspec.Struct):
@@ -76,12 +81,14 @@ class StreamDirectory:
 
     Attributes:
         process: Random id of this process.
+        census: The open streams of all users, for an operator.
         on_too_many: Called for each stream that is closed because its user has too many.
     """
 
-    def __init__(self, hub: Hub, streams: OpenStreams, streams_per_user: Callable[[], int]) -> None:
-        """``streams_per_user`` returns the most open streams of one user; 0 sets no limit."""
+    def __init__(self, hub: Hub, streams: OpenStreams, streams_per_user: Callable[[], int], worker: int = 1) -> None:
+        """``streams_per_user`` returns the most open streams of one user; 0 sets no limit. ``worker`` is a number."""
         self.process = secrets.token_hex(6)
+        self.census = StreamCensus(hub, streams, self.process, worker)
         self.on_too_many: Callable[[], None] = lambda: None
         self._hub = hub
         self._streams = streams
@@ -221,9 +228,12 @@ class StreamDirectory:
         return [stream for _, stream in found]
 
     async def answer(self, message: bytes) -> None:
-        """Answer a question of another process, if this process has streams of the user."""
+        """Answer a question of another process: about all streams, or about those of a user, if it has any here."""
         question = parse_question(message)
         if question is None or f"{self.process}-" in question.answers:
+            return
+        if isinstance(question, CensusQuestion):
+            await self.census.answer(question)
             return
         described = [msgspec.json.encode(self._describe(client)) for client in self._own_streams(question.uid)]
         if described:

@@ -35,9 +35,10 @@ The states of a stream::
     there was no time to match its filters       the reader matches the entry, in small slices
     others of its group know of a loss already   it reads the entry of the log that records the loss
 
-    ENDED with the code of `goodbye`: account_deleted backfill_done closed_by_user rebalanced resync shutdown
-    suspended taken_over token_expired token_revoked too_many_streams too_slow. Or without `goodbye`, from each
-    state: left (the client closed the stream), aborted (it took no bytes in time), failed (an error of the server).
+    ENDED with the code of `goodbye`: account_deleted backfill_done closed_by_operator closed_by_user rebalanced
+    resync shutdown suspended taken_over token_expired token_revoked too_many_streams too_slow. Or without `goodbye`,
+    from each state: left (the client closed the stream), aborted (it took no bytes in time), failed (an error of the
+    server).
 
 A stream that begins a little before the head gets what it missed in one write, and is live without a task. A client
 that waits for its socket, or for the log to become readable, is catching up. A long poll (`poll`) has the same states.

@@ -26,6 +26,7 @@ TOO_MANY_STREAMS = DisconnectReason(
     "too_many_streams", "This user opened too many streams; the oldest is closed.", None
 )
 CLOSED_BY_USER = DisconnectReason("closed_by_user", "The user closed this stream.", None)
+CLOSED_BY_OPERATOR = DisconnectReason("closed_by_operator", "An operator of the server closed this stream.", None)
 TAKEN_OVER = DisconnectReason("taken_over", "Another connection reads this subscription now.", None)
 REBALANCED = DisconnectReason(
     "rebalanced", "The parts of this subscription are shared out anew; reconnect for your share.", MIN_RETRY_SECONDS
@@ -35,7 +36,9 @@ RESYNC = DisconnectReason(
 )
 TOO_SLOW = DisconnectReason("too_slow", "This client was too far behind for too long; reconnect with this cursor.", 5.0)
 
-BY_COMMAND = {reason.code: reason for reason in (TOO_MANY_STREAMS, CLOSED_BY_USER, TAKEN_OVER, REBALANCED)}
+BY_COMMAND = {
+    reason.code: reason for reason in (TOO_MANY_STREAMS, CLOSED_BY_USER, CLOSED_BY_OPERATOR, TAKEN_OVER, REBALANCED)
+}
 """The reasons for which a command on the log closes a stream, by their codes."""
 
 GONE = DisconnectReason("left", "The client has left.", None)

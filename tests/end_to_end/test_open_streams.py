@@ -105,6 +105,54 @@ async def test_a_user_ends_each_stream(api: Api) -> None:
     assert (await api.call("DELETE", "/v1/streams/none", token=mint(ann))).error == (404, "not_found", "connection")
 
 
+async def test_an_operator_lists_and_ends_each_stream(api: Api) -> None:
+    """Of all users and processes. The end is in the audit log, and final for the client."""
+    ann, bob, admin = await api.user(), await api.user(), mint(await api.user(), "admin")
+    streams = [await api.stream({"track": f"tea{n}"}, uid=(ann, bob)[n % 2]) for n in range(2 * STREAMS_PER_USER)]
+    await api.post(bob, "tea0 tea3")
+    for stream in (streams[0], streams[3]):
+        await stream.until(lambda s: s.events)
+    login = (await api.done("GET", f"/v1/users/{ann}", token=mint(ann)))["login"]
+    found, before = list[dict[str, Any]](), ""
+    while True:
+        page = await api.done("GET", f"/v1/admin/streams?sort=delivered&count=5{before}", token=admin)
+        assert (page["total"], page["complete"], len(page["streams"]) <= 5) == (len(streams), True, True)
+        found += page["streams"]
+        if page["next"] is None:
+            break
+        before = f"&before={page['next']}"
+    assert {one["connection"] for one in found} == {connection(stream) for stream in streams}
+    assert [one["delivered"] for one in found] == [1, 1, *[0] * (len(streams) - 2)]
+    assert {one["parameters"] for one in found[:2]} == {"track=tea0", "track=tea3"}
+    assert {(one["kind"], one["behind"], one["buffer_bytes"], one["reader"]) for one in found} == {("ndjson", 0, 0, "")}
+    assert {one["worker"] for one in found} <= {1, 2}
+    own = (await api.done("GET", f"/v1/admin/streams?sort=opened&user={login.upper()}", token=admin))["streams"]
+    assert [one["connection"] for one in own] == [connection(stream) for stream in streams[-2::-2]]
+    assert {(one["user"]["id"], one["user"]["login"]) for one in own} == {(ann, login)}
+    for stream in streams:
+        path = f"/v1/admin/streams/{connection(stream)}"
+        assert (await api.call("DELETE", path, token=mint(ann))).error == (403, "insufficient_scope", None)
+        assert (await api.call("DELETE", path, token=admin)).status == 204
+        assert goodbye_code(await stream.until_end()) == "closed_by_operator"
+        assert stream.of("goodbye")[0]["retry_after"] is None
+    deeds = (await api.done("GET", "/v1/admin/audit", token=admin))["deeds"][: len(streams)]
+    told = [("end_stream", (ann, bob)[nth % 2], connection(stream)) for nth, stream in enumerate(streams)]
+    assert [(deed["deed"], deed["on"], deed["details"]) for deed in reversed(deeds)] == told
+
+
+async def test_what_an_operator_asks_for_in_vain(api: Api) -> None:
+    admin = mint(await api.user(), "admin")
+    for method, what, error in (
+        ("DELETE", "/none", (404, "not_found", "connection")), ("GET", "?user=nobody_1", (404, "not_found", "user")),
+        ("GET", "?user=no-login", (400, "invalid_parameter", "user")),
+        ("GET", "?before=x", (400, "invalid_cursor", "before")),
+        ("GET", "?sort=size", (400, "invalid_parameter", "sort")),
+        ("GET", "?count=201", (400, "invalid_parameter", "count")),
+    ):  # fmt: skip
+        assert (await api.call(method, f"/v1/admin/streams{what}", token=admin)).error == error
+    assert (await api.call("GET", "/v1/admin/streams", token=mint(await api.user()))).error[0] == 403
+
+
 async def test_a_subscription_is_taken_over_from_another_process(api: Api) -> None:
     """Each connection ends the one before it, wherever that is, and begins behind what was acked there."""
     ann = await api.user()

@@ -17,6 +17,14 @@ local function audit(actor_id, deed, subject, details)
   end
 end
 
+-- Closes a stream of any user for an administrator, as write.stream_command does. `body` is that of the log entry. `uid` is
+-- empty for a stream of a reader token. Reply: position.
+function deed.stream_end(admin, uid, connection, body)
+  local position = append_entry('stream', AUDIENCE_NONE, body, next_position())
+  audit(admin, 'end_stream', uid, connection)
+  return keep_reply(position)
+end
+
 -- The field under which a reporter's open report is found.
 local function open_report_field(uid, user, status)
   return uid .. ':' .. (status == '' and 'u' .. user or 's' .. status)

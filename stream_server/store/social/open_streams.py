@@ -7,6 +7,7 @@ A process that dies leaves its streams in the table. Its lease ends soon after. 
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +24,9 @@ from stream_server.store.timelines.syndication import Syndication
 
 LEASE_MS = 35_000
 """Time in ms for which a process counts as alive after :meth:`OpenStreams.renew_lease`."""
+
+ANSWER_SECONDS = 0.5
+"""Longest time in seconds to wait for the other processes when somebody lists streams."""
 
 ASK_CHANNEL = "streams:ask"
 """Redis channel on which a process asks the others about the streams of a user."""
@@ -55,6 +59,28 @@ class StreamQuestion(msgspec.Struct):
 
     uid: str
     answers: str
+
+
+class CensusQuestion(msgspec.Struct):
+    """A question of one process to all others: which streams do you have. They describe them in the list ``answers``.
+
+    No member has the name of one that `StreamQuestion` needs, because processes of older versions read that.
+
+    Attributes:
+        order: What the streams are ordered by, see `feed/stream_census.py`.
+        count: The most streams to describe.
+        answers: The list for the answers.
+        before: The rank and the connection behind which the streams begin. None for the first ones.
+        user: The id of the user whose streams are asked for. None for all streams.
+        connection: The only stream that is asked for.
+    """
+
+    order: str
+    count: int
+    answers: str
+    before: tuple[float, str] | None = None
+    user: str | None = None
+    connection: str | None = None
 
 
 class RecordedStreams(NamedTuple):
@@ -139,17 +165,31 @@ class OpenStreams(Noun):
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, **command})
         await self._scripts.write("stream_command", idempotency_key, body=body)
 
-    async def ask(self, question: StreamQuestion) -> None:
-        """Ask the other processes to describe the streams of a user. :meth:`read_answers` returns what they say."""
+    async def end_by_operator(
+        self, admin: str, uid: str, connection: str, code: str, idempotency_key: IdempotencyKey
+    ) -> None:
+        """Close a stream of any user through the log, and record in the audit log that ``admin`` did it."""
+        body = b'{"wire":%b}' % msgspec.json.encode(
+            {"uid": uid, "connection": connection, "action": "close", "code": code}
+        )
+        await self._scripts.write("stream_end", idempotency_key, admin=admin, uid=uid, connection=connection, body=body)
+
+    async def living_processes(self, now_ms: int) -> set[str]:
+        """Return the ids of the processes whose lease holds."""
+        (alive,) = await self._derived.execute(("ZRANGEBYSCORE", keys.PROCESSES, now_ms, "+inf"))
+        return {name.decode() for name in alive}
+
+    async def ask(self, question: StreamQuestion | CensusQuestion) -> None:
+        """Ask the other processes about streams. :meth:`read_answers` returns what they say."""
         await self._redis.execute(("PUBLISH", ASK_CHANNEL, ASK_PREFIX + msgspec.json.encode(question)))
 
-    async def answer(self, question: StreamQuestion, described: Sequence[bytes]) -> None:
-        """Answer a question with the JSON of each stream."""
+    async def answer(self, question: StreamQuestion | CensusQuestion, described: Sequence[bytes]) -> None:
+        """Answer a question with the JSON of each stream, or of all streams together."""
         key = keys.stream_answers(question.answers)
         await self._derived.execute(("RPUSH", key, *described), ("EXPIRE", key, 10))
 
-    async def read_answers(self, question: StreamQuestion) -> list[bytes]:
-        """Return what has come so far in answer to :meth:`ask`: the JSON of each stream."""
+    async def read_answers(self, question: StreamQuestion | CensusQuestion) -> list[bytes]:
+        """Return what has come so far in answer to :meth:`ask`."""
         found: list[bytes]
         (found,) = await self._derived.execute(("LRANGE", keys.stream_answers(question.answers), 0, -1))
         return found
@@ -159,9 +199,11 @@ ASK_PREFIX = b"ask "
 """Beginning of a question on the bus. Entries of the log begin with a digit."""
 
 
-def parse_question(message: bytes) -> StreamQuestion | None:
+def parse_question(message: bytes) -> StreamQuestion | CensusQuestion | None:
     """Return the question in a message of the bus, or None if the message has another form."""
-    try:
-        return msgspec.json.decode(message.removeprefix(ASK_PREFIX), type=StreamQuestion)
-    except msgspec.MsgspecError:
-        return None
+    body = message.removeprefix(ASK_PREFIX)
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(body, type=StreamQuestion)
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(body, type=CensusQuestion)
+    return None

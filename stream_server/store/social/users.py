@@ -174,6 +174,14 @@ class Users(Noun):
         (found,) = await self._redis.execute(("HMGET", keys.LOGINS, *wanted))
         return _known(zip(wanted, found, strict=True))
 
+    async def get_logins(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return a map from user id to login, for administrators. Deleted and unknown users are left out."""
+        wanted = list(dict.fromkeys(ids))
+        if not wanted:
+            return {}
+        found = await self._redis.execute(*(("HGET", keys.key_for("user", uid), "login") for uid in wanted))
+        return {uid: login.decode() for uid, login in zip(wanted, found, strict=True) if login is not None}
+
     async def resolve_names(
         self, logins: Sequence[str], foreign_ids: Sequence[str]
     ) -> tuple[dict[str, str], dict[str, str]]:

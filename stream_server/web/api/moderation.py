@@ -99,10 +99,21 @@ class Deed(msgspec.Struct):
     at: Timestamp
     by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
     deed: Literal[
-        "suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest", "delete_user"
+        "suspend",
+        "reinstate",
+        "decide",
+        "create_users",
+        "grant_admin",
+        "revoke_admin",
+        "ingest",
+        "delete_user",
+        "end_stream",
     ]
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
-    details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
+    details: Annotated[
+        str,
+        Meta(description="the outcome of a decided report; a digest of the token that ingests; the ended connection"),
+    ]
 
 
 class DeedPage(paging.PageAnswer):

@@ -62,6 +62,12 @@ class NewRules(Body):
     dry_run: DryRun = False
 
 
+class RuleChange(NewRule):
+    """The body of ``PUT /v1/rules/{id}``: the new rule. Without ``tag``, the rule has none afterwards."""
+
+    dry_run: DryRun = False
+
+
 class RuleList(msgspec.Struct):
     """The rules of a user, the oldest first."""
 
@@ -131,6 +137,19 @@ async def add(request: Request) -> web.Response:
     saved = [_members_of(outcome.saved) for outcome in outcomes if outcome.saved is not None]
     answers = [{"rule": text, "tag": tag} for text, tag in texts] if dry_run else saved
     return encode_response({"rules": answers, "dry_run": dry_run}, status=200 if dry_run else 201)
+
+
+async def change(request: Request) -> web.Response:
+    """``PUT /v1/rules/{id}``: change one of the caller's rules at one position of the log; it keeps its id."""
+    rule_id = query.read_path_id(request)
+    asked, key = await read_keyed_body(RuleChange, request)
+    rule, store = await _parse_rule(request, asked.rule), request.app[STORE]
+    known = await store.users.resolve_logins(rule.logins())
+    with _rule_errors("rule"):
+        rule.check_logins(known)
+    changed = (rule.text, asked.tag)
+    saved = await store.rules.change(request[CLAIMS].sub, rule_id, changed, key, dry_run=asked.dry_run)
+    return encode_response(_members_of(saved))
 
 
 async def delete_many(request: Request) -> web.Response:
@@ -240,6 +259,8 @@ def _example(delivery: Delivery) -> dict[str, Any]:
 ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/rules", list_saved, "stream", RulesQuery, response=RuleList),
     Route("POST", "/v1/rules", add, "stream", body=NewRules, response=CreatedRules, status=201, other_statuses=(200,),
+          extra_error_statuses=(409, 413)),
+    Route("PUT", "/v1/rules/{id}", change, "stream", body=RuleChange, response=RuleAnswer,
           extra_error_statuses=(409, 413)),
     write("DELETE", "/v1/rules/{id}", "rules.remove_one", "Delete one of the caller's rules.", scope="stream"),
     Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,

@@ -1,4 +1,6 @@
-"""The caller's open streams: list them, end one, let one go on with a new token. And tickets, which open a stream.
+"""Open streams: list the caller's, end one, let one go on with a new token. And tickets, which open a stream.
+
+Administrators list and end the streams of all users.
 
 A browser's EventSource cannot set headers, so its page first requests a ticket, with the token in a header. URLs end
 up in logs and histories, so a ticket works only once, within 30 seconds. It is the only credential that a URL may
@@ -6,21 +8,28 @@ carry. The stream has the token's scopes, and ends when the token ends.
 """
 
 import secrets
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 from aiohttp import web
 from msgspec import Meta
 
-from stream_server.errors import Forbidden, NotFound
+from stream_server.errors import ApiError, Forbidden, NotFound
 from stream_server.events.position import format_iso_time
+from stream_server.feed.stream_census import Order
 from stream_server.hub.client import StreamToken
+from stream_server.hub.disconnect import CLOSED_BY_OPERATOR
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.web.http import query
 from stream_server.web.http.app_keys import CLAIMS, STORE, STREAMS
 from stream_server.web.http.authentication import token_digest
-from stream_server.web.http.fields import LogCursor, NonNegativeInt, Timestamp
+from stream_server.web.http.fields import Id, LogCursor, Login, NonNegativeInt, Timestamp
+from stream_server.web.http.paging import MAX_IDS, OlderThan
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import TICKETS
 from stream_server.web.route import Request, Route
+from stream_server.web.streaming.framing import protocol_of
 
 
 class OpenStream(msgspec.Struct):
@@ -42,6 +51,42 @@ class OpenStreamList(msgspec.Struct):
     """The caller's open streams, the oldest first."""
 
     streams: list[OpenStream]
+
+
+class StreamUser(msgspec.Struct):
+    """The user of a stream. ``login`` is null for a deleted account."""
+
+    id: Id
+    login: str | None
+
+
+class AnyStream(OpenStream):
+    """One open stream of any user, as administrators see it."""
+
+    user: Annotated[StreamUser | None, Meta(description="null for a stream of a reader token")]
+    reader: Annotated[str, Meta(description="the `jti` of its reader token; empty for a stream of a user")]
+    process: Annotated[str, Meta(description="the id of its server process")]
+    worker: Annotated[int, Meta(ge=1, description="the number of this process on its machine")]
+    kind: Annotated[str, Meta(description="`sse`, `ndjson`, `websocket`, `v1` or `v2`")]
+    buffer_bytes: Annotated[NonNegativeInt, Meta(description="bytes that its client has not taken yet")]
+
+
+class AnyStreamPage(msgspec.Struct):
+    """A page of the open streams of all processes, the largest first."""
+
+    next: Annotated[str | None, Meta(description="pass it as `before` for the following streams; null at the end")]
+    total: Annotated[NonNegativeInt, Meta(description="number of streams on all pages")]
+    complete: Annotated[bool, Meta(description="whether all processes have answered in time")]
+    streams: list[AnyStream]
+
+
+class AnyStreamsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``GET /v1/admin/streams``: the order, and perhaps a user."""
+
+    sort: Annotated[Order, Meta(description="the largest first, or the newest")] = "behind"
+    user: Annotated[Login | None, Meta(description="only the streams of this user")] = None
+    count: Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of items")] = 30
+    before: OlderThan | None = None
 
 
 class ProlongedStream(msgspec.Struct):
@@ -82,6 +127,44 @@ def _no_such_stream() -> NotFound:
     return NotFound("you have no such open stream", param="connection")
 
 
+async def list_all(request: Request) -> web.Response:
+    """``GET /v1/admin/streams``: list the open streams of all users in all server processes, a page at a time.
+
+    Numbers change between two pages, so a stream may stand on both or on none.
+    """
+    asked, users = query.parsed_query(request, AnyStreamsQuery), request.app[STORE].users
+    uid = None
+    if asked.user is not None:
+        uid = (await users.resolve_logins([asked.user])).get(asked.user.lower())
+        if uid is None:
+            raise NotFound("unknown user", param="user")
+    page = await request.app[STREAMS].census.read_page(asked.sort, asked.count, asked.before, uid)
+    logins: dict[str, str] = {}
+    with suppress(ApiError):  # without Redis, an administrator sees at least the streams of this process
+        logins = await users.get_logins(row.uid for row in page.rows if row.uid)
+    streams = []
+    for row in page.rows:
+        members = msgspec.structs.asdict(row)
+        uid = members.pop("uid")
+        members["user"] = StreamUser(uid, logins.get(uid)) if uid else None
+        members["kind"] = protocol_of(members.pop("framing"))
+        del members["rank"]
+        streams.append(members)
+    return encode_response({"next": page.next, "total": page.total, "complete": page.complete, "streams": streams})
+
+
+async def end(request: Request) -> web.Response:
+    """``DELETE /v1/admin/streams/{connection}``: end a stream of any user with the goodbye `closed_by_operator`."""
+    connection = request.match_info["connection"]
+    found = await request.app[STREAMS].census.find(connection)
+    if found is None:
+        raise NotFound("there is no such open stream", param="connection")
+    await request.app[STORE].open_streams.end_by_operator(
+        request[CLAIMS].sub, found.uid, connection, CLOSED_BY_OPERATOR.code, IdempotencyKey.generate()
+    )
+    return web.Response(status=204)
+
+
 TICKET_TTL_SECONDS = 30
 
 
@@ -106,6 +189,9 @@ ROWS: tuple[Route, ...] = (
           limits=(TICKETS,), name="tickets.issue_ticket"),
     Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams.list_open"),
     Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, is_write=False),
+    Route("GET", "/v1/admin/streams", list_all, "admin", AnyStreamsQuery, response=AnyStreamPage,
+          name="streams.list_all"),
+    Route("DELETE", "/v1/admin/streams/{connection}", end, "admin", status=204, is_write=False, name="streams.end"),
     Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False),
 )
 # fmt: on

@@ -233,7 +233,7 @@ DISCONNECT_CODES = {
     "too_slow": 4,  # stall
     "closed_by_user": 5,  # normal
     **dict.fromkeys(("token_expired", "token_revoked", "suspended", "account_deleted"), 6),  # token revoked
-    "too_many_streams": 7,  # admin logout
+    **dict.fromkeys(("too_many_streams", "closed_by_operator"), 7),  # admin logout
     "backfill_done": 9,  # the end of a stream with a negative count
     "resync": 12,  # shed load
 }

@@ -15,6 +15,11 @@ _PROTOCOL_BY_FRAMING = {SSE: "sse", NDJSON: "ndjson", "websocket": "websocket", 
 """The protocols of streams by the names of their framings, for the counts that an operator sees."""
 
 
+def protocol_of(framing: str) -> str:
+    """Return the protocol of the framing with this name, such as ``ndjson``."""
+    return _PROTOCOL_BY_FRAMING.get(framing, framing)
+
+
 def count_streams(open_by_framing: Mapping[str, int]) -> dict[str, int]:
     """Return the number of open streams of each protocol, 0 for a protocol without a stream."""
     counts = dict.fromkeys(_PROTOCOL_BY_FRAMING.values(), 0)

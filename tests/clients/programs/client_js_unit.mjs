@@ -148,7 +148,7 @@ test("the waits grow by full jitter from 0.5 to 20 s, and begin anew after 30 st
 
 test("a goodbye is final, or says when to come back", async (context) => {
   stopClock(context);
-  for (const [code, name] of [["suspended", "ended"], ["token_revoked", "ended"], ["too_many_streams", "ended"], ["closed_by_user", "ended"], ["token_expired", "ended"], ["shutdown", "waiting"], ["too_slow", "waiting"], ["resync", "waiting"]]) {
+  for (const [code, name] of [["suspended", "ended"], ["token_revoked", "ended"], ["too_many_streams", "ended"], ["closed_by_user", "ended"], ["closed_by_operator", "ended"], ["token_expired", "ended"], ["shutdown", "waiting"], ["too_slow", "waiting"], ["resync", "waiting"]]) {
     const { made, stream } = streaming();
     await until(() => made.length === 1);
     made[0].say({ kind: "hello", cursor: "c", connection: "x" });

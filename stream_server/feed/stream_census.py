@@ -1,0 +1,200 @@
+"""All open streams of all server processes, for an operator: the largest first, a page at a time. And the end of any.
+
+The process that is asked asks all others, on the channel by which the streams of a user are found. Each answers with
+its own page, and the pages are merged. So the numbers are those of the moment, and nothing is kept for them.
+"""
+
+import asyncio
+import logging
+import math
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from stream_server.errors import ApiError, InvalidCursor
+from stream_server.events.position import format_iso_time
+from stream_server.hub.client import Client
+from stream_server.hub.hub import Hub
+from stream_server.store.social.open_streams import ANSWER_SECONDS, CensusQuestion, OpenStreams
+
+logger = logging.getLogger(__name__)
+
+SLICE_CLIENTS = 1000
+"""Clients that are looked at in one iteration of the event loop, about 1 ms."""
+
+LATEST = 253_402_300_799
+"""The end of the year 9999, in seconds since 1970, for a token that never expires."""
+
+Order = Literal["behind", "buffer", "delivered", "opened"]
+
+
+class StreamRow(msgspec.Struct):
+    """One open stream of any process. ``rank`` is its value in the order that was asked for, ``framing`` a name."""
+
+    rank: float
+    uid: str
+    connection: str
+    reader: str
+    process: str
+    worker: int
+    framing: str
+    path: str
+    parameters: str
+    opened: str
+    expires: str
+    since: str
+    cursor: str
+    live: bool
+    delivered: int
+    behind: int
+    buffer_bytes: int
+
+
+class CensusAnswer(msgspec.Struct):
+    """What one process answers: how many streams it has that are asked for, and the first of them."""
+
+    total: int
+    rows: list[StreamRow]
+
+
+class CensusPage(NamedTuple):
+    """A page of open streams.
+
+    Attributes:
+        rows: The streams, in the order that was asked for.
+        next: Where the next page begins. None at the end.
+        total: The number of streams on all pages.
+        complete: Whether all processes have answered in time.
+    """
+
+    rows: list[StreamRow]
+    next: str | None
+    total: int
+    complete: bool
+
+
+class StreamCensus:
+    """Lists the open streams of all processes, and finds one of them."""
+
+    def __init__(self, hub: Hub, streams: OpenStreams, process: str, worker: int) -> None:
+        """``process`` is the id of this process in the table of open streams, ``worker`` its number on this machine."""
+        self._hub = hub
+        self._streams = streams
+        self._process = process
+        self._worker = worker
+
+    async def read_page(
+        self, order: Order, count: int, before: str | None = None, user: str | None = None
+    ) -> CensusPage:
+        """Return a page of at most ``count`` streams, the largest or newest first, of one user or of all.
+
+        ``before`` is the ``next`` of another page. Numbers change between two pages, so a stream whose rank has changed
+        may stand on both or on none. Raises InvalidCursor for another text.
+        """
+        place = None if before is None else _parse_place(before)
+        answers, complete = await self._ask_all(CensusQuestion(order, count + 1, "", before=place, user=user))
+        rows = nlargest(count + 1, (row for answer in answers for row in answer.rows), key=_place_of)
+        page = rows[:count]
+        following = "{!r}~{}".format(*_place_of(page[-1])) if len(rows) > count else None
+        return CensusPage(page, following, sum(answer.total for answer in answers), complete)
+
+    async def find(self, connection: str) -> StreamRow | None:
+        """Return the stream with this id, in whichever process it is. None if no process tells of it in time."""
+        answers, _ = await self._ask_all(CensusQuestion("opened", 1, "", connection=connection))
+        return next((row for answer in answers for row in answer.rows), None)
+
+    async def answer(self, question: CensusQuestion) -> None:
+        """Answer the question of another process."""
+        try:
+            await self._streams.answer(question, [msgspec.json.encode(await self._count_own(question))])
+        except ApiError as error:
+            logger.debug("a list of streams was not answered: %s", error.message)
+
+    async def _ask_all(self, question: CensusQuestion) -> tuple[list[CensusAnswer], bool]:
+        """Return the answers of this process and the others, and whether all have answered.
+
+        Without Redis, only this process can answer. The operator may want to know just then.
+        """
+        question.answers = f"all}}{self._process}-{secrets.token_hex(6)}"
+        found: list[bytes] = []
+        try:
+            others = await self._streams.living_processes(self._hub.now_ms()) - {self._process}
+            if others:
+                await self._streams.ask(question)
+            own = await self._count_own(question)
+            deadline = time.monotonic() + ANSWER_SECONDS
+            while len(found) < len(others) and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+                found = await self._streams.read_answers(question)
+        except ApiError:
+            return [await self._count_own(question)], False
+        return [own, *(msgspec.json.decode(each, type=CensusAnswer) for each in found)], len(found) >= len(others)
+
+    async def _count_own(self, question: CensusQuestion) -> CensusAnswer:
+        """Return the answer of this process. It looks at all its clients, a slice in each iteration of the loop."""
+        registry, user = self._hub.registry, question.user
+        clients = registry.list_clients() if user is None else registry.clients_of(user)
+        first: list[tuple[float, str, Client]] = []
+        total = 0
+        for start in range(0, len(clients), SLICE_CLIENTS):
+            ranked = list(self._rank(question, clients[start : start + SLICE_CLIENTS]))
+            total += len(ranked)
+            if question.before is not None:
+                ranked = [one for one in ranked if one[:2] < question.before]
+            first = nlargest(question.count, [*first, *ranked], key=lambda one: one[:2])
+            await asyncio.sleep(0)
+        return CensusAnswer(total, [self._describe(rank, client) for rank, _, client in first])
+
+    def _rank(self, question: CensusQuestion, clients: Sequence[Client]) -> Iterator[tuple[float, str, Client]]:
+        order, wanted = question.order, question.connection
+        for client in clients:
+            if client.is_poll or client.disconnect_reason is not None:
+                continue  # no bytes are written to it
+            if wanted is not None and client.connection_id != wanted:
+                continue
+            if order == "opened":
+                rank: float = client.opened_ms
+            elif order == "delivered":
+                rank = client.delivered
+            else:
+                rank = self._behind(client) if order == "behind" else _buffer_bytes(client)
+            yield rank, client.connection_id, client
+
+    def _behind(self, client: Client) -> int:
+        return 0 if client.is_live else max(0, self._hub.head.n - client.position.n)
+
+    def _describe(self, rank: float, client: Client) -> StreamRow:
+        token, position = client.token, self._hub.head if client.is_live else client.position
+        expires = format_iso_time(int(min(token.expires_at, LATEST) * 1000))
+        return StreamRow(
+            rank, client.user_id, client.connection_id, "" if client.user_id else token.jti, self._process,
+            self._worker, client.framing.name, client.path, client.parameters, format_iso_time(int(client.opened_ms)),
+            expires, client.since.cursor, position.cursor, client.is_live, client.delivered, self._behind(client),
+            _buffer_bytes(client),
+        )  # fmt: skip
+
+
+def _buffer_bytes(client: Client) -> int:
+    try:
+        return int(client.buffered_bytes())
+    except RuntimeError:
+        return 0  # its transport is closed
+
+
+def _place_of(row: StreamRow) -> tuple[float, str]:
+    return row.rank, row.connection
+
+
+def _parse_place(text: str) -> tuple[float, str]:
+    rank, _, connection = text.partition("~")
+    try:
+        place = float(rank), connection
+    except ValueError:
+        place = math.nan, ""
+    if not math.isfinite(place[0]) or not connection:
+        raise InvalidCursor("must be the `next` of another page", param="before")
+    return place
