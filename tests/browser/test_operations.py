@@ -164,6 +164,7 @@ async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: W
         await page.get_by_role("textbox", name="Streams of the user").fill("")
         await window.button("Show").click()
         await window.button("By user").click()
+        await expect(table.get_by_role("columnheader", name="Streams")).to_be_visible()
         await expect(rows.filter(has_text="@jan")).to_have_text(re.compile("^@jan200 B2"))
         await page.get_by_role("textbox", name="Streams of the user").fill("jan")
         await window.button("Show").click()

@@ -59,7 +59,7 @@ export class Clients {
     const { by, pages, sort } = this.view;
     const isList = by === "stream";
     const lines = isList ? streams.map((/** @type {any} */ one) => this.line(one)) : sums(streams, sort).map(line);
-    const heads = isList ? ["User", ...this.heads(Object.keys(SORTS)), "Stream", "Worker", ""] : ["User", ...this.heads(["delivered", "behind", "buffer"]), "Streams"];
+    const heads = isList ? ["User", ...this.heads(Object.keys(SORTS)), "Stream", "Worker", "Action"] : ["User", ...this.heads(["delivered", "behind", "buffer"]), "Streams"];
     const turn = (/** @type {string} */ label, /** @type {string[]} */ to, /** @type {boolean} */ isThere) => h("button", { type: "button", disabled: !isThere, onclick: () => this.change({ pages: to }) }, label);
     const pressed = this.body.contains(document.activeElement) ? document.activeElement?.textContent : null;
     const scrolled = this.body.querySelector(".ops-scroll")?.scrollLeft ?? 0;

@@ -112,7 +112,10 @@ class Deed(msgspec.Struct):
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
     details: Annotated[
         str,
-        Meta(description="the outcome of a decided report; a digest of the token that ingests; the ended connection"),
+        Meta(
+            description="the outcome of a decided report; the note of a suspension; the ended connection; a digest of "
+            "the token that ingests"
+        ),
     ]
 
 
