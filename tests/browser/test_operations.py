@@ -122,7 +122,7 @@ async def test_an_hour_is_drawn_that_was_before_the_page(
     await expect(tile.locator(".ops-tip")).to_contain_text(peak[:5])
     assert await window.faults() == []
     await page.set_viewport_size(PHONE)
-    assert await page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+    assert await page.evaluate("document.querySelector('main').scrollWidth <= innerWidth")
     await page.set_viewport_size({"width": 1100, "height": 700})
 
 

@@ -67,25 +67,11 @@ export class LinePlot {
     return this.samples.reduce((best, sample) => (measure(sample) > measure(best) ? sample : best), this.samples[0]);
   }
 
-  /** @param {Sample} sample */
-  value(sample) {
-    return sample.values[this.name] ?? 0;
-  }
-
-  /** @param {Sample | undefined} sample */
-  text(sample) {
-    return this.write(sample?.values[this.name]);
-  }
-
-  /** @param {Sample} sample */
-  x(sample) {
-    return 1 - (this.end - sample.time) / this.span;
-  }
-
-  /** @param {Sample} sample */
-  place(sample) {
-    return `${this.x(sample)} ${FLOOR - (this.value(sample) / this.scale) * (FLOOR - CEILING)}`;
-  }
+  /** The value of a sample, as text, and its place: from the left, and as a point of a path. */
+  value = (/** @type {Sample} */ sample) => sample.values[this.name] ?? 0;
+  text = (/** @type {Sample | undefined} */ sample) => this.write(sample?.values[this.name]);
+  x = (/** @type {Sample} */ sample) => 1 - (this.end - sample.time) / this.span;
+  place = (/** @type {Sample} */ sample) => `${this.x(sample)} ${FLOOR - (this.value(sample) / this.scale) * (FLOOR - CEILING)}`;
 
   /** The end of the hour that is shown, in ms since 1970. */
   get end() {
@@ -97,10 +83,7 @@ export class LinePlot {
     return Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - (this.samples[0]?.time ?? 0)));
   }
 
-  /** @param {number} time */
-  nearest(time) {
-    return this.best((sample) => -Math.abs(sample.time - time));
-  }
+  nearest = (/** @type {number} */ time) => this.best((sample) => -Math.abs(sample.time - time));
 
   /** Read the plot at a sample. @param {Sample | undefined} sample */
   show(sample) {
@@ -116,11 +99,9 @@ export class LinePlot {
 /** Return the samples in runs without gaps. @param {Sample[]} samples */
 function runs(samples) {
   const found = /** @type {Sample[][]} */ ([]);
-  for (const sample of samples) {
-    const run = found.at(-1);
-    const last = run?.at(-1);
-    if (run && last && sample.time - last.time <= BREAK_MS) run.push(sample);
+  samples.forEach((sample, at) => {
+    if (at && sample.time - samples[at - 1].time <= BREAK_MS) found.at(-1)?.push(sample);
     else found.push([sample]);
-  }
+  });
   return found;
 }

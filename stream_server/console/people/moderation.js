@@ -1,23 +1,22 @@
 // @ts-check
 /** What administrators do: decide reports, suspend users, and see who did what. */
 
-import { h, isolate } from "../dom.js";
+import { fill, h, isolate } from "../dom.js";
 import { choice, form, problemBox } from "../forms.js";
-import { tabs } from "./collections.js";
+import { tabbed } from "./account.js";
 import { Feed } from "./feed.js";
 import { timeAgo, userLink } from "./text.js";
 import { removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
-const TABS = /** @type {Record<string, [string, (page: Page) => any]>} */ ({ reports: ["Reports", reports], suspensions: ["Suspensions", suspensions], audit: ["Audit", audit] });
+const TABS = /** @type {import("./account.js").Tabs} */ ({ reports: ["Reports", reports], suspensions: ["Suspensions", suspensions], audit: ["Audit", audit] });
 const NOTE = { "aria-label": "Note", placeholder: "Reason, for other administrators", maxlength: "200", dir: "auto", autocomplete: "off" };
 
 /** @param {Page} page @param {string} [tab] */
 export function moderation(page, tab = "reports") {
   if (!page.site.app.can("admin")) return page.show("Moderation", h("p", {}, "This page needs a session with the scope ", h("code", {}, "admin"), "."));
-  const shown = Object.hasOwn(TABS, tab) ? tab : "reports";
-  return page.show("Moderation", tabs("#/people/moderation", shown, Object.entries(TABS).map(([name, [title]]) => [name, title]), "What to see"), TABS[shown][1](page));
+  return page.show("Moderation", tabbed(page, "#/people/moderation", "What to see", TABS, tab));
 }
 
 /** Return a list whose rows name users: those of a page are asked for together. @param {Page} page @param {string} path @param {string} noun @param {any} query @param {string} empty @param {(item: any) => (string | null)[]} ids @param {(item: any) => Element} render */
@@ -36,9 +35,9 @@ const who = (page, id) => (page.site.users.has(id) ? userLink(page.site.users.ge
 /** @param {Page} page */
 function reports(page) {
   const place = h("div", {});
-  const show = (/** @type {string} */ state) => place.replaceChildren(named(page, "/v1/admin/reports", "reports", { state }, `No ${state} reports.`, (one) => [one.uid, one.decided_by], (one) => report(page, one)));
+  const show = (/** @type {string} */ state) => fill(place, named(page, "/v1/admin/reports", "reports", { state }, `No ${state} reports.`, (one) => [one.uid, one.decided_by], (one) => report(page, one)));
   show("open");
-  return h("div", {}, choice({ class: "row", "aria-label": "State" }, { open: "Open", decided: "Decided" }, show), place);
+  return h("div", { class: "stack" }, choice({ class: "row", "aria-label": "State" }, { open: "Open", decided: "Decided" }, show), place);
 }
 
 /** @param {Page} page @param {any} one */
@@ -55,7 +54,7 @@ function report(page, one) {
     one.status && (status ? h("blockquote", { dir: "auto" }, status.message, " ", h("a", { href: `#/people/status/${one.status}` }, "Open the post")) : h("p", { class: "muted" }, "The post is deleted.")),
     one.outcome
       ? h("p", { class: "muted" }, `${one.outcome} `, timeAgo(one.decided), " by ", one.decided_by ? who(page, one.decided_by) : "the command line", one.remark && [": ", isolate(one.remark)])
-      : h("div", { class: "row" }, h("span", { class: "grow" }, note), decide("dismissed", "Dismiss", "The report is dismissed"),
+      : h("div", { class: "row" }, note, decide("dismissed", "Dismiss", "The report is dismissed"),
         status && decide("removed", "Remove post", "The reported post is deleted", "danger"), user && decide("suspended", "Suspend user", `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, "danger"))), hides);
 }
 
@@ -70,7 +69,7 @@ function suspensions(page) {
     site.app.undo.later({ text: `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, method: "PUT", path: `/v1/admin/suspensions/${user.id}?note=${encodeURIComponent(note.value)}`, done });
     made.reset();
   });
-  return h("div", {}, add, page.users("/v1/admin/suspensions", { label: "Suspended users", empty: "Nobody is suspended." }, (user) =>
+  return h("div", { class: "stack" }, add, page.users("/v1/admin/suspensions", { label: "Suspended users", empty: "Nobody is suspended." }, (user) =>
     removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `/v1/admin/suspensions/${user.id}` })).root);
 }
 
