@@ -122,9 +122,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     routes.add_routes(app)
     hub.start()
     app[FEED_TASK] = asyncio.create_task(feed.run(), name="feed")
-    app[JOBS_TASK] = asyncio.create_task(
-        _run_background_services(services, config, app[app_keys.HISTORY]), name="background services"
-    )
+    app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, app), name="background services")
     try:
         await _wait_for_feed(feed, app[FEED_TASK])
         await fill_ring(log.read_back, hub.ring)
@@ -238,15 +236,14 @@ def _make_deliveries(app: web.Application) -> Deliveries:
     )  # fmt: skip
 
 
-async def _run_background_services(
-    services: BackgroundServices, config: Config, history: HistoryRecorder
-) -> None:
+async def _run_background_services(services: BackgroundServices, app: web.Application) -> None:
     """Run all services until cancelled; with ``--job-workers 0``, without job workers and the loops beside them."""
+    config = app[app_keys.CONFIG]
     beside_jobs = (services.repair_loop, services.expiry_loop, services.idle_homes_loop)
     loops = (
         *(beside_jobs if config.job_workers else ()), services.trimmer, services.loop_watch, services.directory,
         services.token_recheck, services.write_guard, services.trends, services.acks,
-        services.deliveries, services.leases, history,
+        services.deliveries, services.leases, app[app_keys.HISTORY],
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="JobWorkers")

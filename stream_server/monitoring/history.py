@@ -19,7 +19,7 @@ from msgspec import Meta
 from stream_server.errors import ApiError
 from stream_server.events.position import format_iso_time
 from stream_server.hub.hub import Hub
-from stream_server.monitoring.metrics import Metrics, read_memory_bytes
+from stream_server.monitoring.metrics import Metrics, read_cpu_seconds, read_memory_bytes
 from stream_server.store.operation_samples import KEPT_SECONDS, OperationSamples
 
 SAMPLE_SECONDS = 10
@@ -94,7 +94,7 @@ class HistoryRecorder:
 
     def __init__(
         self, metrics: Metrics, hub: Hub, samples: OperationSamples, server: str, worker: int = 1, *,
-        unix_time: Callable[[], float] = time.time, process_time: Callable[[], float] = time.process_time,
+        unix_time: Callable[[], float] = time.time, cpu_seconds: Callable[[], float] = read_cpu_seconds,
     ) -> None:  # fmt: skip
         self.server = server
         self._metrics = metrics
@@ -102,7 +102,7 @@ class HistoryRecorder:
         self._samples = samples
         self._worker = worker
         self._unix_time = unix_time
-        self._process_time = process_time
+        self._cpu_seconds = cpu_seconds
         self._unsent = deque[Sample](maxlen=KEPT_SECONDS // SAMPLE_SECONDS)
         self._last_at = unix_time()
         self._last = self._counters()
@@ -145,7 +145,7 @@ class HistoryRecorder:
         http = self._metrics.http
         return {
             "published": self._value("events_published_total"), "delivered": self._value("events_delivered_total"),
-            "requests": http.requests.total(), "refusals": http.refusals.total(), "cpu": self._process_time(),
+            "requests": http.requests.total(), "refusals": http.refusals.total(), "cpu": self._cpu_seconds(),
         }  # fmt: skip
 
     def _value(self, name: str) -> float:

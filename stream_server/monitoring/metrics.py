@@ -111,6 +111,11 @@ def read_memory_bytes() -> int:
         return most if sys.platform == "darwin" else most * 1024
 
 
+def read_cpu_seconds() -> float:
+    """Return the processor time of all threads since the start of this process, in seconds."""
+    return time.process_time()
+
+
 def read_usage() -> ProcessUsage:
     """Return the present use of resources of this process. It takes some tenths of a millisecond."""
     try:
@@ -118,7 +123,7 @@ def read_usage() -> ProcessUsage:
     except OSError:
         open_files = 0
     max_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return ProcessUsage(read_memory_bytes(), time.process_time(), open_files, max_files)
+    return ProcessUsage(read_memory_bytes(), read_cpu_seconds(), open_files, max_files)
 
 
 DELIVERY_LATENCY = (

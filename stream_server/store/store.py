@@ -128,8 +128,7 @@ class Store:
         self.subscriptions, self.shared_subscriptions = Subscriptions(*connections), SharedSubscriptions(*connections)
         self.webhooks = Webhooks(*connections)
         self.ingest = Ingest(*connections, detect_language)
-        self.open_streams = OpenStreams(*connections, self._derived)
-        self.operation_samples = OperationSamples(self._derived)
+        self.open_streams, self.operation_samples = OpenStreams(*connections, self._derived), OperationSamples(self._derived)
 
     def watch_rights(self, on_rights_change: Callable[[str | None], None]) -> None:
         """Call ``on_rights_change`` after each write of this process that may take rights from a user's tokens.

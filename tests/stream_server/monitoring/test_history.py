@@ -48,7 +48,7 @@ class Worker:
         self.metrics.watch("stream_server_log_entries", lambda: 7)
         self.metrics.watch("stream_server_streams", lambda: {"sse": 2, "poll": 1})
         self.recorder = HistoryRecorder(
-            self.metrics, World().hub, samples, "host:1", number, unix_time=clock, process_time=self.cpu
+            self.metrics, World().hub, samples, "host:1", number, unix_time=clock, cpu_seconds=self.cpu
         )
 
 
