@@ -11,6 +11,7 @@ counters between them. Reads need no script: they are pipelines of plain command
 ``keys``                   the table of all Redis keys
 ``status_row``             the marks in the stored row of a status, for the scripts that write it and the reads
 ``idempotency``            the key under which a script keeps the reply of a write
+``names``                  the beginnings of logins and names by which people are found
 ``pagination``             pages of lists, selected by opaque cursors
 ``rate_counters``          the counters behind the rate limits
 ``reads/``                 what a viewer may see, and what a read promises: rows, facts and JSON

@@ -61,6 +61,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id", LOG),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id", USERS),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id", USERS),
+    Key("names", "{core}:names", "", "ZSET", "`<beginning of a login or name><tab><user id>`, to find people", USERS),
     Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup counters `card` and more", USERS),
     Key("status", "{core}:status:", "<id>", "HASH", "uid audience counters `row` (values of its JSON) and more", TEXTS),
     Key("profile", "{core}:profile:", "<uid>", "ZSET", "a user's statuses: id scored by itself; never capped", TEXTS),
@@ -188,6 +189,7 @@ NEVER = _PREFIX_BY_NAME["never"]
 LOG = _PREFIX_BY_NAME["log"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
+NAMES = _PREFIX_BY_NAME["names"]
 UNACKED = _PREFIX_BY_NAME["unacked"]
 PROCESSES = "processes:{all}"
 

@@ -42,6 +42,7 @@ from stream_server.store.social.saved_rules import StoredRules
 from stream_server.store.social.sessions import Sessions, SignIns, Tickets
 from stream_server.store.social.statuses import Comments, Statuses
 from stream_server.store.social.subscriptions import Subscriptions
+from stream_server.store.social.suggestions import Suggestions
 from stream_server.store.social.talks import Talks
 from stream_server.store.social.user_graph import UserGraphs
 from stream_server.store.social.users import Users
@@ -111,7 +112,7 @@ class Store:
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
         self.users, self.sessions = Users(*connections), Sessions(*connections)
-        self.accounts = Accounts(*connections)
+        self.suggestions, self.accounts = Suggestions(*connections), Accounts(*connections)
         self.tickets, self.sign_ins = Tickets(*connections), SignIns(*connections)
         self.statuses = Statuses(*connections, detect_language)
         self.follows, self.follow_requests = Follows(*connections), FollowRequests(*connections)

@@ -8,6 +8,7 @@ from aiohttp import web
 from stream_server.web.api import (
     accounts,
     counts,
+    discovery,
     groups,
     ingest,
     moderation,
@@ -36,6 +37,7 @@ V1_STREAMS = {
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
     *server.ROWS,
+    *discovery.ROWS,
     *people.ROWS,
     *accounts.ROWS,
     *sessions.ROWS,

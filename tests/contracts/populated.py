@@ -238,6 +238,8 @@ BODIES: Known = {
 
 QUERIES: Known = {
     ("GET", "/v1/users/available"): lambda _: [{"login": "free"}],
+    ("GET", "/v1/users/search"): lambda w: [{"q": w.login[:5]}],
+    ("GET", "/v1/users/suggested"): lambda w: [{"count": len(w.of("users"))}],
     ("GET", "/v1/users"): lambda w: [{"ids": [*w.of("users"), w.uid]}],
     ("GET", "/v1/statuses"): lambda w: [{"ids": w.of("statuses")}],
     ("GET", "/v1/notifications"): lambda w: [{"count": len(w.of("notifications"))}],

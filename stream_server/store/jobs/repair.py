@@ -9,12 +9,15 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from stream_server.store import keys
 from stream_server.store.jobs.lease import Lease
 from stream_server.store.jobs.queue import SOURCES_BY_KIND, JobQueue
 from stream_server.store.jobs.runner import FULL_TIMELINE_SHARE, TIMELINE_KEY_BY_KIND
+from stream_server.store.names import beginnings_of
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
@@ -30,11 +33,17 @@ DEPENDENT_KINDS = ("likes", "comments", "replies", "reposts")
 """Kinds of sets that depend on a status."""
 
 
+def _name_of(card: bytes) -> str:
+    name: str = msgspec.json.decode(b"{%b}" % card, type=dict[str, Any])["name"]
+    return name
+
+
 class RepairFinding(NamedTuple):
     """A fault in the stored data.
 
     Attributes:
-        kind: ``counter``, ``timeline``, ``orphan`` (a leftover of a deleted object) or ``parked`` (a failed job).
+        kind: ``counter``, ``timeline``, ``names`` (of the search), ``orphan`` (a leftover of a deleted object) or
+            ``parked`` (a failed job).
         subject: The kind and id of the faulty object, or the id of a job.
         message: The fault in one sentence.
     """
@@ -98,6 +107,7 @@ class Repair:
             found += await self._check_counters(kind, ids[kind], fix=fix)
         owners = [("home", uid) for uid in ids["user"]] + [("list", list_id) for list_id in ids["list"]]
         found += await self._check_timelines(owners, fix=fix)
+        found += await self._check_names(ids["user"], fix=fix)
         dependents = sorted({status for kind in DEPENDENT_KINDS for status in ids[kind]})
         candidates = {"jobs": ids["job"], "statuses": dependents, "users": ids["home"], "lists": ids["timeline"]}
         for kind, candidate_ids in candidates.items():
@@ -113,6 +123,22 @@ class Repair:
             message = f"{field} is {value or 'missing'}, should be {expected}"
             found.append(RepairFinding("counter", f"{kind} {subject}", message))
         return found
+
+    async def _check_names(self, uids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
+        """Check that users are found by name. Users of a version without the index are no finding: they are put in."""
+        if not uids:
+            return []
+        fields = [("HMGET", keys.key_for("user", uid), "login", "card", "names") for uid in uids]
+        rows = [(uid, *row) for uid, row in zip(uids, await self._core.execute(*fields), strict=True) if row[0]]
+        wanted = {uid: login.lower() + b"\n" + beginnings_of(_name_of(card)).encode() for uid, login, card, _ in rows}
+        members = {uid: [each + b"\t" + uid.encode() for each in wanted[uid].split(b"\n") if each] for uid in wanted}
+        scores = await self._core.execute(*(("ZMSCORE", keys.NAMES, *members[uid]) for uid in wanted)) if wanted else []
+        missing = {uid for uid, each in zip(wanted, scores, strict=True) if None in each}
+        wrong = [(uid, card, names) for uid, _, card, names in rows if names != wanted[uid] or uid in missing]
+        if fix and wrong:
+            rest = [argument for uid, card, _ in wrong for argument in (uid, card, wanted[uid])]
+            await self._scripts.call("names_store", keys.META, rest=rest)
+        return [RepairFinding("names", f"user {uid}", "is not found by name") for uid, _, names in wrong if names]
 
     async def _check_timelines(self, owners: Sequence[tuple[str, str]], *, fix: bool) -> list[RepairFinding]:
         suspects = {owner: wrong for owner in owners if (wrong := await self._find_suspect_ids(*owner))}

@@ -27,6 +27,7 @@ local function delete_account(user, ms, seq, n)
   if email then redis.call('HDEL', KEY.emails, email:lower()) end
   redis.call('HSET', KEY.logins, user.login:lower(), NO_USER)
   if foreign_id then redis.call('HDEL', FOREIGN_USERS, foreign_id) end
+  store_names(uid, '')
   local stays = {protected = true, open_times = true, left = true, deleted = true, busy = true}
   for _, field in ipairs(redis.call('HKEYS', KEY.user .. uid)) do
     if not stays[field] then redis.call('HDEL', KEY.user .. uid, field) end

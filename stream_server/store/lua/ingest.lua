@@ -205,7 +205,7 @@ function line.ingest_user(foreign_id, login, ...)
     store_pair(ms, seq)
   end
   redis.call('HSET', FOREIGN_USERS, foreign_id, id)
-  store_user(id, login, user.card, ms)
+  store_user(id, login, user.card, ARGV[REST + 6], ms)
   store_profile(user)
   return keep(position, 'created', user)
 end

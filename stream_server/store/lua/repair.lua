@@ -27,6 +27,14 @@ function run.counters_check(kind, repair, ...)
   return found
 end
 
+-- Puts users into the index of names. From REST on there are id, profile card and beginnings of login and name of each user.
+-- One whose card is another one by now has them already. Reply: nothing.
+function run.names_store(...)
+  for at = REST, #ARGV, 3 do
+    if redis.call('HGET', KEY.user .. ARGV[at], 'card') == ARGV[at + 1] then store_names(ARGV[at], ARGV[at + 2]) end
+  end
+end
+
 -- Deletes up to MAX_DEPENDENTS of each set that a deleted status has left, unless a job will do it. Reply: nothing.
 function run.leftovers_delete(id)
   if redis.call('EXISTS', KEY.status .. id, KEY.job .. 'status-' .. id) == 0 then delete_status_dependents(id, '') end

@@ -113,12 +113,25 @@ local function end_relation_with(relation, uid, other, began, now)
   trim_ended(uid)
 end
 
--- Stores a new user, whose id was made at (ms, seq), with these further fields and values. Returns the time of sign-up.
-local function store_user(id, login, card, ms, ...)
+-- Lets a user be found by these beginnings of login and name (store/names.py), one a line, and by no others.
+local function store_names(uid, names)
+  for old in (redis.call('HGET', KEY.user .. uid, 'names') or ''):gmatch('[^\n]+') do
+    redis.call('ZREM', KEY.names, old .. '\t' .. uid)
+  end
+  for new in names:gmatch('[^\n]+') do
+    redis.call('ZADD', KEY.names, 0, new .. '\t' .. uid)
+  end
+  redis.call('HSET', KEY.user .. uid, 'names', names)
+end
+
+-- Stores a new user, whose id was made at (ms, seq), with these further fields and values. `names` are the beginnings of the
+-- name. Returns the time of sign-up.
+local function store_user(id, login, card, names, ms, ...)
   local signup = to_iso8601(ms)
   redis.call('HSET', KEY.logins, login:lower(), id)
   redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'followers', '0', 'following', '0', 'posts', '0',
     'signup', signup, 'protected', '0', 'card', card, ...)
+  store_names(id, login:lower() .. '\n' .. names)
   return signup
 end
 
@@ -129,36 +142,36 @@ local function user_fields(uid)
 end
 
 -- Creates a user. There is no log entry, so the user's id comes from the clock and needs no log number. `email` is '' for
--- none, `lower` and `email` are in lower case. From REST on there are fields and values of the hash.
--- Reply: the user's id; time of sign-up (ISO 8601).
-function write.user_create(login, lower, email, card, ...) --> signup
+-- none, `lower` and `email` are in lower case. `names` are the beginnings of the name. From REST on there are fields and
+-- values of the hash. Reply: the user's id; time of sign-up (ISO 8601).
+function write.user_create(login, lower, email, card, names, ...) --> signup
   if redis.call('HEXISTS', KEY.logins, lower) == 1 then refuse('TAKEN login') end
   if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then refuse('TAKEN email') end
   local ms, seq = next_position()
   local id = make_id(ms, seq)
   store_pair(ms, seq)
   if email ~= '' then redis.call('HSET', KEY.emails, email, id) end
-  return keep_reply(id, store_user(id, login, card, ms, unpack(ARGV, REST)))
+  return keep_reply(id, store_user(id, login, card, names, ms, unpack(ARGV, REST)))
 end
 
 -- Creates users without password and e-mail address, for an administrator ('' for the command line). An existing login
--- gets its user. From REST on there are login, login in lower case and profile card of each user. Refused if a login is that
--- of a deleted account.
+-- gets its user. From REST on there are login, login in lower case, profile card and beginnings of the name of each user.
+-- Refused if a login is that of a deleted account.
 -- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
 function write.users_create(admin, ...)
-  for i = REST + 1, #ARGV, 3 do
+  for i = REST + 1, #ARGV, 4 do
     if redis.call('HGET', KEY.logins, ARGV[i]) == NO_USER then refuse('TAKEN login') end
   end
   local ms, seq = next_position()
   local outcomes = {}
-  for i = REST, #ARGV, 3 do
+  for i = REST, #ARGV, 4 do
     local known = redis.call('HGET', KEY.logins, ARGV[i + 1])
     if known then
       outcomes[#outcomes + 1] = known .. '='
     else
       local id = make_id(ms, seq)
       store_pair(ms, seq)
-      store_user(id, ARGV[i], ARGV[i + 2], ms)
+      store_user(id, ARGV[i], ARGV[i + 2], ARGV[i + 3], ms)
       outcomes[#outcomes + 1] = id .. '+'
       ms, seq = next_time_and_seq(ms, seq)
     end
@@ -170,8 +183,8 @@ end
 
 -- Finds the user of an issuer's subject, or creates one. The first of the logins that is free becomes the user's login.
 -- An e-mail address of another user is left out: whoever can choose an address elsewhere must not get an account here.
--- `email` is '' for none. From REST on there are logins. Reply: the user's id.
-function run.subject_user(subject, email, lower_email, card, ...)
+-- `email` is '' for none. `names` are the beginnings of the name. From REST on there are logins. Reply: the user's id.
+function run.subject_user(subject, email, lower_email, card, names, ...)
   local known = redis.call('HGET', KEY.subjects, subject)
   if known then return known end
   local ms, seq = next_position()
@@ -184,7 +197,7 @@ function run.subject_user(subject, email, lower_email, card, ...)
   end
   store_pair(ms, seq)
   redis.call('HSET', KEY.subjects, subject, id)
-  store_user(id, login or 'u' .. id, card, ms)
+  store_user(id, login or 'u' .. id, card, names, ms)
   if email ~= '' and redis.call('HEXISTS', KEY.emails, lower_email) == 0 then
     redis.call('HSET', KEY.emails, lower_email, id)
     redis.call('HSET', KEY.user .. id, 'email', email)
@@ -204,7 +217,7 @@ end
 
 -- Sets `card` and `protected` of the row `user`. From REST on there are six new values as JSON: name, bio, url, place, lang and
 -- protected, '' for each that stays. `values` has the present six, and as seventh the end of the card: '' or the JSON member
--- with the id that another site gave the user.
+-- with the id that another site gave the user. Behind the six there are the beginnings of the new name.
 local function fill_card(user, values)
   for n = 1, 6 do
     values[n] = ARGV[REST + n - 1] ~= '' and ARGV[REST + n - 1] or values[n]
@@ -241,7 +254,10 @@ local function change_profile(user, rest)
   if table.concat(values, ',', 1, 5) .. values[7] ~= before then
     position = append_user_entry('user_update', user, next_position())
   end
-  if position then store_profile(user) end
+  if position then
+    store_profile(user)
+    if ARGV[REST] ~= '' then store_names(user.id, user.login:lower() .. '\n' .. ARGV[REST + 6]) end
+  end
   return position
 end
 

@@ -23,6 +23,7 @@ used for another request.
 ``noun``           what all nouns have in common; how JSON and mentions are passed to scripts and read from the log
 ``likes``          likes (public, counted) and favorites (private)
 ``relations``      follows, blocks and mutes; how two users relate, and which users they have in common
+``suggestions``    users whom somebody may want to follow
 ``user_graph``     what streams keep in memory of the graph
 ``circles``        lists of users, each with a timeline; groups whose members post among themselves
 ``talks``          direct messages

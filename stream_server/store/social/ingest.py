@@ -82,7 +82,7 @@ class Ingest(Noun):
         site's id of this change, the line takes effect once.
         """
         named = {"foreign_id": foreign_id, "login": login}
-        call = ScriptCall("ingest_user", named, profile_arguments(profile))
+        call = ScriptCall("ingest_user", named, profile_arguments(profile, login or foreign_id[:50]))
         return IngestWrite("user", change_id or f"{foreign_id},", call)
 
     def post(self, foreign_id: str, author: str, draft: StatusDraft, posted_ms: int | None) -> IngestWrite:

@@ -11,11 +11,16 @@ import msgspec
 from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.names import MAX_BEGINNING_CHARS, beginnings_of, fold_name
 from stream_server.store.reads.users import UserRow, read_own, read_rows
 from stream_server.store.social.noun import Noun, encode_json
 
 USERS_PER_CALL = 200
 """Users that one script call creates. The call takes a few milliseconds, in which Redis does nothing else."""
+
+
+MAX_FOUND = 100
+"""Most beginnings of names that one search looks at."""
 
 
 class ProfileCard(msgspec.Struct, frozen=True):
@@ -59,7 +64,7 @@ class Users(Noun):
         card = ProfileCard(name).json_members()
         reply = await self._scripts.write(
             "user_create", idempotency_key, login=login, lower=login.lower(), email=email.lower(), card=card,
-            rest=("email", email, "password", password_hash),
+            names=beginnings_of(name), rest=("email", email, "password", password_hash),
         )  # fmt: skip
         if reply.is_repeat:
             return await self.get_own(reply.value.decode())
@@ -78,7 +83,7 @@ class Users(Noun):
             some = users[start : start + USERS_PER_CALL]
             fields: list[str | bytes] = []
             for login, name in some:
-                fields += (login, login.lower(), ProfileCard(name).json_members())
+                fields += (login, login.lower(), ProfileCard(name).json_members(), beginnings_of(name))
             key = idempotency_key.for_part(start)
             reply = await self._scripts.write("users_create", key, admin=admin, rest=fields)
             outcomes = reply.value.decode().split(" ")
@@ -123,6 +128,24 @@ class Users(Noun):
         rows = await read_rows(self._sight(viewer), [uid.encode() for uid in known if uid is not None])
         return [row.public_json() for row in rows if row is not None]
 
+    async def search(self, viewer: str, text: str, count: int) -> list[bytes]:
+        """Return at most ``count`` users as JSON whose login or name, or the name from a word on, begins with a text.
+
+        Who has just this login comes first, then who has most followers. Of more than `MAX_FOUND` users only the first
+        in the alphabet are looked at. Users whose profile the viewer may not see are left out.
+        """
+        folded = fold_name(text)[:MAX_BEGINNING_CHARS].encode()
+        if not folded:
+            return []
+        span = b"[" + folded, b"[" + folded + b"\xff"
+        own, found = await self._redis.execute(
+            ("HGET", keys.LOGINS, folded), ("ZRANGE", keys.NAMES, *span, "BYLEX", "LIMIT", 0, MAX_FOUND)
+        )
+        uids = [*dict.fromkeys([*([own] if own else []), *(member.rpartition(b"\t")[2] for member in found)])]
+        rows = [row for row in await read_rows(self._sight(viewer), uids) if row is not None]
+        rows.sort(key=lambda row: (row.login.lower() != folded, -int(row.followers), row.login))
+        return [row.public_json() for row in rows[:count]]
+
     async def check_available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
         """Return for each of ``login`` and ``email``, unless it is None, whether it is free (no user has it)."""
         wanted = {"login": (keys.LOGINS, login), "email": (keys.EMAILS, email)}
@@ -150,8 +173,9 @@ class Users(Noun):
         """
         card = ProfileCard(name).json_members()
         uid = await self._scripts.call(
-            "subject_user", keys.META, subject=subject, email=email, lower_email=email.lower(), card=card, rest=logins
-        )
+            "subject_user", keys.META, subject=subject, email=email, lower_email=email.lower(), card=card,
+            names=beginnings_of(name), rest=logins,
+        )  # fmt: skip
         return str(uid.decode())
 
     async def grant_scopes(self, admin: str, uid: str, scopes: str, idempotency_key: IdempotencyKey) -> None:
@@ -203,9 +227,11 @@ def _known(ids: Iterable[tuple[str, bytes | None]]) -> dict[str, str]:
     return {name: uid.decode() for name, uid in ids if uid is not None and uid != keys.NO_USER}
 
 
-def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[bytes]:
+def profile_arguments(changes: Mapping[str, str | bool | None], new_name: str = "") -> list[bytes]:
     """Return the arguments of a script that changes a profile (``fill_card`` of ``lua/user.lua``).
 
-    ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value.
+    ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value. ``new_name`` is the name
+    that a new user gets without one.
     """
-    return [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
+    values = [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
+    return [*values, beginnings_of(str(changes.get("name") or new_name)).encode()]

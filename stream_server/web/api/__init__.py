@@ -7,6 +7,7 @@ so each class here is a promise to clients. The word *caller* means the user who
 A handler checks the request, makes one call of ``store`` or ``hub``, and returns the JSON bytes of that call's result.
 Where that is all, ``rows`` makes the handler, and the URL table has the method of the store.
 
+``discovery``     search of people by name, and suggestions whom to follow
 ``people``        sign-up, profiles, follows and requests, blocks and mutes, the relationship of two users
 ``accounts``      users delete their accounts, administrators those of others
 ``sessions``      log-in, refresh and log-out, the list of sessions, a new password

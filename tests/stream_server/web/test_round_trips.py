@@ -34,7 +34,8 @@ TRIPS = {
     1: ("GET /v1/admin/operations/history",),
     2: (
         "POST /v1/users", "GET /v1/users/me/requests", "GET /v1/users/me/requests/sent", "GET /v1/users/me/blocks",
-        "GET /v1/users/me/mutes", "GET /v1/users/by-login/{login}", "GET /v1/users/{id}/followers",
+        "GET /v1/users/me/mutes", "GET /v1/users/search", "GET /v1/users/by-login/{login}",
+        "GET /v1/users/{id}/followers",
         "GET /v1/users/{id}/following", "GET /v1/users/{id}/relationship/{other}", "PUT /v1/users/me/password",
         "POST /v1/statuses", "DELETE /v1/statuses/{id}", "GET /v1/groups/{id}", "POST /v1/reports",
         "GET /v1/admin/audit", "GET /v1/admin/suspensions", "DELETE /v1/users/me",
@@ -52,7 +53,7 @@ TRIPS = {
     ),
     4: (
         "GET /v1/users/{id}/common-following/{other}", "GET /v1/users/{id}/common-followers/{other}",
-        "GET /v1/users/me/favorites/{id}", "GET /v1/users/me/favorites",
+        "GET /v1/users/me/favorites/{id}", "GET /v1/users/me/favorites", "GET /v1/users/suggested",
         "GET /v1/lists/{id}/statuses", "GET /v1/groups/{id}/members", "POST /v1/talks", "GET /v1/talks/{id}",
         "GET /v1/talks/{id}/messages", "GET /v1/admin/reports", "POST /v1/rules/explain", "GET /v1/users/me/likes/{id}",
         "PUT /v1/subscriptions/{subscription}",

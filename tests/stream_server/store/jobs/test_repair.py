@@ -56,6 +56,9 @@ FAULTS: dict[str, tuple[str, Callable[[World], tuple[Any, ...]]]] = {
     "likes": ("counter", lambda w: ("HSET", "{core}:status:" + w.status, "likes", 0)),
     "comments": ("counter", lambda w: ("HSET", "{core}:status:" + w.status, "comments", 9)),
     "reposts": ("counter", lambda w: ("HSET", "{core}:status:" + w.status, "reposts", 3)),
+    "a name that is not found": ("names", lambda w: ("ZREM", "{core}:names", f"u 0\t{w.ada}")),
+    "a login that is not found": ("names", lambda w: ("ZREM", "{core}:names", f"u1\t{w.bob}")),
+    "the name of before": ("names", lambda w: ("HSET", "{core}:user:" + w.ada, "names", "u0\nold")),
     "members": ("counter", lambda w: ("HSET", "{core}:list:" + w.list, "members", 3)),
     "a deleted status at home": ("timeline", lambda w: ("ZADD", f"home:{{{w.bob}}}", 99, "99")),
     "a status of an unfollowed author at home": ("timeline", lambda w: ("ZADD", f"home:{{{w.bob}}}", w.other, w.other)),
@@ -95,6 +98,16 @@ async def test_a_correct_store_has_no_findings(world: World, raw: Any) -> None:
     progress: list[tuple[int, int]] = []
     assert await world.store.repair.run(fix=True, on_progress=lambda seen, of: progress.append((seen, of))) == []
     assert progress[-1] == (raw.dbsize(), raw.dbsize())
+
+
+async def test_users_of_an_earlier_version_are_found_after_a_repair(world: World, raw: Any) -> None:
+    """They are no finding each: a large site would have a million of them at once."""
+    before = dump(raw)
+    world.damage("DEL", "{core}:names")
+    for uid in (world.ada, world.bob, world.carl):
+        world.damage("HDEL", "{core}:user:" + uid, "names")
+    assert await world.store.repair.run(fix=True) == []
+    assert dump(raw) == before
 
 
 async def test_work_of_a_pending_job_is_no_fault(redis_url: str, people: People, raw: Any) -> None:
