@@ -127,9 +127,9 @@ class Store:
         self.talks = Talks(*connections)
         self.rules, self.audit = StoredRules(*connections), AuditLog(*connections)
         self.subscriptions, self.shared_subscriptions = Subscriptions(*connections), SharedSubscriptions(*connections)
-        self.webhooks = Webhooks(*connections)
+        self.webhooks, self.operation_samples = Webhooks(*connections), OperationSamples(self._derived)
         self.ingest = Ingest(*connections, detect_language)
-        self.open_streams, self.operation_samples = OpenStreams(*connections, self._derived), OperationSamples(self._derived)
+        self.open_streams = OpenStreams(*connections, self._derived)
 
     def watch_rights(self, on_rights_change: Callable[[str | None], None]) -> None:
         """Call ``on_rights_change`` after each write of this process that may take rights from a user's tokens.
