@@ -3,13 +3,16 @@
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import ViewportSize, expect
 
-from tests.browser.windows import DESKTOP, PHONE, Window, Windows, named_user, session
+from tests.browser.windows import DESKTOP, Window, Windows, named_user, session
 from tests.end_to_end.api import Api, mint
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
+
+NARROW: ViewportSize = {"width": 320, "height": 480}
+"""What a zoom of 400 % leaves of a usual window."""
 
 ADMIN = "read write stream admin"
 PASSWORD = "correct horse"
@@ -32,9 +35,9 @@ async def send_now(window: Window) -> None:
 
 
 async def faultless(window: Window) -> None:
-    """The page has no faults, and no part of it is wider than a phone."""
+    """The page has no faults, and no part of it is wider than a window at 400 %."""
     assert await window.faults() == []
-    await window.page.set_viewport_size(PHONE)
+    await window.page.set_viewport_size(NARROW)
     assert await window.page.evaluate("document.querySelector('main').scrollWidth <= innerWidth")
     await window.page.set_viewport_size(DESKTOP)
 

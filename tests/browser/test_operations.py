@@ -5,16 +5,19 @@ import time
 
 import msgspec
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, ViewportSize, expect
 
 from stream_server.monitoring.history import SAMPLE_SECONDS, Sample, name_server
 from stream_server.store import keys
-from tests.browser.windows import PHONE, Windows, named_user
+from tests.browser.windows import Windows, named_user
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
+
+NARROW: ViewportSize = {"width": 320, "height": 480}
+"""What a zoom of 400 % leaves of a usual window."""
 
 ADMIN = "read write stream firehose admin"
 HIDE = """hidden => {
@@ -93,8 +96,14 @@ async def test_an_hour_is_drawn_that_was_before_the_page(
         kept[msgspec.json.encode(sample)] = at
     key = keys.operation_samples(name_server(int(site_server.address.rpartition(":")[2])))
     site_server.redis_client().zadd(key, kept)
-    window = await windows.open(await named_user(site_api, "olga"), "/#/operations", scope=ADMIN)
+    window = await windows.open(await named_user(site_api, "olga"), "/#/streams", scope=ADMIN)
     page = window.page
+    window.expects_refusals = True
+    async with page.expect_request("**/operations/history"):
+        await page.route("**/operations/history", lambda route: route.fulfill(status=503))
+        await page.evaluate("location.hash = '#/operations'")
+    await expect(page.locator(".connection")).to_have_text("live")
+    await page.unroute_all()
     tile = page.locator("[data-tile=requests]")
     peak, first = [
         await page.evaluate(CLOCK, at) for at in (start + 100 * SAMPLE_SECONDS, start)
@@ -121,7 +130,7 @@ async def test_an_hour_is_drawn_that_was_before_the_page(
     await point.hover(position={"x": box["width"] * 100 / ended, "y": 5})
     await expect(tile.locator(".ops-tip")).to_contain_text(peak[:5])
     assert await window.faults() == []
-    await page.set_viewport_size(PHONE)
+    await page.set_viewport_size(NARROW)
     assert await page.evaluate("document.querySelector('main').scrollWidth <= innerWidth")
     await page.set_viewport_size({"width": 1100, "height": 700})
 

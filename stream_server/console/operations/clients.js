@@ -13,10 +13,7 @@ const SORTS = /** @type {Record<string, string>} */ ({ delivered: "Delivered", b
 const ID = "ops-streams";
 
 /** Whether somebody works in an element, so that it must not change: a button must not vanish under the hand. @param {Element} root */
-export function isHeld(root) {
-  const isPointedAt = root.matches(":hover") && matchMedia("(hover: hover)").matches;
-  return isPointedAt || root.contains(document.activeElement) || !(getSelection()?.isCollapsed ?? true);
-}
+export const isHeld = (root) => (root.matches(":hover") && matchMedia("(hover: hover)").matches) || root.contains(document.activeElement) || !(getSelection()?.isCollapsed ?? true);
 
 export class Clients {
   /** @param {any} app */
@@ -88,10 +85,7 @@ export class Clients {
   }
 }
 
-function owner(/** @type {any} */ { user, reader }) {
-  if (user) return user.login ? userLink(user.login) : user.id;
-  return h("span", {}, "reader ", h("code", {}, isolate(reader)));
-}
+const owner = (/** @type {any} */ { user, reader }) => (user ? (user.login ? userLink(user.login) : user.id) : h("span", {}, "reader ", h("code", {}, isolate(reader))));
 
 /** Add streams up by their users, the largest first. @param {any[]} streams @param {string} sort @returns {any[][]} */
 function sums(streams, sort) {

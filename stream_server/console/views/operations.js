@@ -86,8 +86,9 @@ class Operations {
     this.asking = true;
     try {
       this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
-      if (!this.hasHour) this.history.fill(await this.app.client.request("GET", "/v1/admin/operations/history"));
-      this.hasHour = true;
+      const hour = this.hasHour ? null : await this.app.client.request("GET", "/v1/admin/operations/history").catch(() => null); // Redis may be away
+      if (hour) this.history.fill(hour);
+      this.hasHour ||= hour !== null;
       if (this.ended) return;
       this.wait = POLL_MS;
       this.app.setStatus("live", "live");
