@@ -17,6 +17,9 @@ const clock = (time, isExact = false) => new Date(time).toLocaleTimeString([], {
 
 /** Draws the samples of one value. A field over the drawing reads it at a time: under the pointer, and by the arrow keys. */
 export class LinePlot {
+  area = svg("path", { class: "area" }); line = svg("path", {}); peak = svg("path", { class: "peak" }); mark = svg("path", { class: "mark" });
+  top = h("span", {}); from = h("span", {}); when = h("span", {}); to = h("span", {});
+
   /** @param {string} name of the value @param {string} label @param {(value: number | null | undefined) => string} write */
   constructor(name, label, write) {
     this.name = name;
@@ -25,10 +28,8 @@ export class LinePlot {
     /** @type {Sample[]} */ this.samples = [];
     /** @type {Sample | undefined} the one that is read */ this.read = undefined;
     this.scale = 1;
-    [this.area, this.line, this.peak, this.mark] = ["area", "line", "peak", "mark"].map((part) => svg("path", { class: part }));
     this.drawing = stretched("ops-plot", 1, 1, "a plot without values yet", this.area, this.mark, this.line, this.peak);
     this.tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
-    [this.top, this.from, this.when, this.to] = ["top", "from", "when", "to"].map((part) => h("span", { class: `ops-${part}` }));
     const hover = (/** @type {PointerEvent} */ event) => this.show(this.nearest(this.end - (1 - event.offsetX / this.range.clientWidth) * this.span));
     const chosen = () => this.show(this.samples[Number(this.range.value)]);
     const leave = () => { if (document.activeElement !== this.range) this.show(undefined); };
