@@ -79,6 +79,7 @@ def find_starts(folded: str, term: str) -> Iterator[int]:
 _EMOJI_PATTERN = re.compile(EMOJI)
 _SPECIAL = re.compile(rf"[{PICTOGRAPHS}{UNSPACED_SCRIPTS}\u20e3]")
 _ASCII_WORDS = re.compile(r"[a-z0-9_]+")
+_NAME_WORD = re.compile(r"\w+")
 _WORDS = re.compile(f"[{LETTERS_AND_DIGITS}][{WORD_CHARACTERS}]*")
 _NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}]|{KEYCAP}|{INFORMATION})"
 _WORDS_AND_EMOJIS = re.compile(rf"{EMOJI}|[{LETTERS_AND_DIGITS}](?:(?!{KEYCAP}|{INFORMATION})[{WORD_CHARACTERS}])*")
@@ -149,6 +150,17 @@ def fold_visible(text: str) -> str:
 def _fold_known(text: str) -> str:
     folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     return unicodedata.normalize("NFC", _DOTTED_I.sub("i", folded)) if "\u0307" in folded else folded
+
+
+def fold_name(text: str) -> str:
+    """Return the words of a name with one blank between them, folded further than by :func:`fold`, to find people.
+
+    Accents and the width of letters do not matter either, and all but letters and digits only separates words. Empty
+    for a text without letters and digits.
+    """
+    letters = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    plain = unicodedata.normalize("NFKC", "".join(each for each in letters if not unicodedata.combining(each)))
+    return " ".join(_NAME_WORD.findall(plain.casefold()))
 
 
 def words(folded: str) -> set[str]:

@@ -33,6 +33,7 @@ export class Builder {
     const onChange = () => this.changed();
     this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
     this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, suggestions: [...known].map(([login, name]) => (name ? `${login} · ${name}` : login)), accept: (text) => this.findUser(text), help: "Written by any of them." });
+    this.people.input.addEventListener("input", () => { clearTimeout(this.finding); this.finding = setTimeout(() => this.suggestPeople(), CHECK_MS); });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
     this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
@@ -165,6 +166,13 @@ export class Builder {
     this.window.close();
     this.chart.clear(); // the column's history is read next, and a user may ask one question at a time
     this.chart.idle.then(() => this.onDone(filter));
+  }
+
+  /** Suggests whom the server finds by what was typed. */
+  async suggestPeople() {
+    const q = this.people.input.value.trim().slice(0, 50);
+    const found = q ? await this.app.client.request("GET", "/v1/users/search", { query: { q } }).catch(() => null) : null;
+    if (found?.users.length) fill(this.people.suggestions, found.users.map(({ login, name }) => (remember(login, name), h("option", { value: `${login} · ${name}` }))));
   }
 
   /** The login of a user who is given by login or name. @param {string} text @returns {Promise<string>} */

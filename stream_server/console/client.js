@@ -252,10 +252,7 @@ export class Client {
     return this.request("PUT", subscriptionPath(name), { body });
   }
 
-  /**
-   * Changes a saved rule, which keeps its id, at one position of the log. Without a tag it has none afterwards.
-   * @param {string} id @param {string} rule @param {{ tag?: string, dryRun?: boolean }} [options] @returns {Promise<RuleAnswer>}
-   */
+  /** Changes a saved rule, which keeps its id. Without a tag it has none afterwards. @param {string} id @param {string} rule @param {{ tag?: string, dryRun?: boolean }} [options] @returns {Promise<RuleAnswer>} */
   async changeRule(id, rule, { tag, dryRun } = {}) {
     return this.request("PUT", `/v1/rules/${encodeURIComponent(id)}`, { body: { rule, tag, dry_run: dryRun } });
   }

@@ -4,6 +4,7 @@
 import { fill, h } from "../dom.js";
 import { choice } from "../forms.js";
 import { Composer } from "./composer.js";
+import { peopleToFollow } from "./find.js";
 import { PostCard } from "./post.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -13,10 +14,12 @@ const MAX_SHOWN = 600; // posts of one conversation
 /** The home timeline, live. @param {Page} page */
 export function home(page) {
   const { site } = page;
-  const place = h("div", {});
+  const place = h("div", {}), suggested = h("section", { class: "to-follow", "aria-label": "People to follow" });
+  let shown = "time";
   /** @type {import("./feed.js").Feed} */
   let feed;
   const draw = (/** @type {string} */ order) => {
+    shown = order;
     feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query: { order }, empty: "Nothing here yet. Follow somebody, or write a post." });
     fill(place, feed.root);
   };
@@ -26,7 +29,8 @@ export function home(page) {
   page.on("delete", ({ status }) => feed.drop(status.id));
   draw("time");
   const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, draw);
-  page.show("Home", new Composer(site.app, {}, { onPosted: site.onPosted }).root, order, place);
+  page.show("Home", new Composer(site.app, {}, { onPosted: site.onPosted }).root, suggested, order, place);
+  void peopleToFollow(page, suggested, () => page.ended || draw(shown)).catch(() => {}); // nobody waits for it
 }
 
 /** @param {Page} page */

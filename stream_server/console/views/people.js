@@ -4,6 +4,7 @@
 import { fill, h, icon, isolate, neighbour } from "../dom.js";
 import { account } from "../people/account.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
+import { peopleSearch } from "../people/find.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
 import { moderation } from "../people/moderation.js";
 import { notifications } from "../people/notifications.js";
@@ -65,7 +66,7 @@ class People {
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
     this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
-    fill(root, h("div", { class: "people-side" }, this.search(), this.nav, this.trends), this.content);
+    fill(root, h("div", { class: "people-side" }, peopleSearch(this.site), this.nav, this.trends), this.content);
     this.listen();
     this.navigate(app.path, false);
     void this.loadCounts();
@@ -147,17 +148,6 @@ class People {
     fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), icon("user"), "Profile"), ...others.slice(2));
     const shown = /** @type {HTMLElement | null} */ (this.nav.querySelector("[aria-current]"));
     if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
-  }
-
-  /** The field that finds a user by login, or a tag. */
-  search() {
-    const input = h("input", { type: "search", "aria-label": "Find a user or a #tag", placeholder: "username or #tag", autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search" });
-    const onsubmit = (/** @type {Event} */ event) => {
-      event.preventDefault();
-      const text = input.value.trim();
-      if (text) this.app.go(text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, "")));
-    };
-    return h("form", { role: "search", class: "people-find", onsubmit }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")));
   }
 
   /** @param {KeyboardEvent} event */

@@ -16,6 +16,9 @@ MAX_FRIENDS = 20
 MAX_OF_FRIEND = 30
 """Newest follows of each of these that are looked at."""
 
+MAX_SHARED = 60
+"""Users whom most of these follow that are looked at. They may be silent, so there is room for active users, too."""
+
 MAX_VISITORS = 50
 """Users who read their home timelines last that are looked at."""
 
@@ -64,7 +67,7 @@ class Suggestions(Noun):
             sets = (keys.key_for("following", each.decode()) for each in friends)
             for some in await self._redis.execute(*(("ZRANGE", key, 0, MAX_OF_FRIEND - 1, "REV") for key in sets)):
                 shared.update(some)
-        ranked = [each for each, _ in shared.most_common()]
+        ranked = [each for each, _ in shared.most_common(MAX_SHARED)]
         candidates = [*dict.fromkeys((*ranked, *authors, *on_log, *visitors))]
         known = await self._without_known(uid, candidates[: 2 * MAX_CANDIDATES])
         users = await read_rows(self._sight(uid), known[:MAX_CANDIDATES])

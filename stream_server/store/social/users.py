@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from filters.tokens import fold_name
 from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.names import MAX_BEGINNING_CHARS, beginnings_of, fold_name
+from stream_server.store.names import MAX_BEGINNING_CHARS, beginnings_of
 from stream_server.store.reads.users import UserRow, read_own, read_rows
 from stream_server.store.social.noun import Noun, encode_json
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.store.names import beginnings_of, fold_name
+from filters.tokens import fold_name
+from stream_server.store.names import beginnings_of
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 
@@ -125,3 +126,13 @@ async def test_the_log_names_authors_on_a_quiet_site(store: Store, people: Peopl
         await people.status(uid)
     assert set(await suggested(store, me)) == {"u1", "u2"}
     assert await suggested(store, me, [one] * 20) == ["u1"]
+
+
+async def test_silent_friends_of_friends_leave_room_for_active_users(store: Store, people: People) -> None:
+    me, active, *silent = await people.users(250)
+    await people.status(active)
+    for at in range(0, len(silent), 30):
+        await store.follows.follow(me, silent[at], new_key())
+        for other in silent[at + 1 : at + 30]:
+            await store.follows.follow(silent[at], other, new_key())
+    assert await suggested(store, me, [active]) == ["u1"]

@@ -39,7 +39,8 @@ async def test_two_hundred_race_for_one_name(store: Store, raw: "redis.Redis", c
     found: list[Any] = raw.keys("*")
     kept = {key.decode() for key in found}
     (request,) = [key for key in kept if key.startswith("{core}:request:")]
-    assert kept == {"{core}:meta", "{core}:logins", "{core}:emails", f"{{core}}:user:{won['id']}", request}
+    rows = {f"{{core}}:{row}" for row in ("meta", "logins", "names", "emails")}
+    assert kept == rows | {f"{{core}}:user:{won['id']}", request}
     assert raw.hgetall("{core}:logins") == {won["login"].lower().encode(): won["id"].encode()}
     assert raw.hgetall("{core}:emails") == {won["email"].lower().encode(): won["id"].encode()}
     assert raw.hmget("{core}:meta", "n") == [None]

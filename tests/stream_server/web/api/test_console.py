@@ -23,7 +23,7 @@ BANNED = re.compile(
 """What would make code or style of text, or let a script outlive its page."""
 
 MAX_LINES = 300
-LONGER = {"client.js": 787}
+LONGER = {"client.js": 792}
 """The client for JavaScript is one file, so that a person can copy it."""
 
 

@@ -1,0 +1,55 @@
+// @ts-check
+/** Finding people: the search field, which suggests users while one types, and whom a new user may want to follow. */
+
+import { fill, h, icon, isolate } from "../dom.js";
+import { face, tagHref, userHref } from "./text.js";
+import { userRow } from "./user_row.js";
+
+/** The field that finds a user by the login or a part of the name, or a tag. @param {import("./site.js").Site} site @returns {HTMLElement} */
+export function peopleSearch(site) {
+  let timer = 0, at = -1;
+  const list = h("ul", { id: "people-found", class: "people-found", role: "listbox", "aria-label": "Users", hidden: true });
+  const choose = (/** @type {number} */ index) => {
+    at = index;
+    [...list.children].forEach((option, nth) => option.setAttribute("aria-selected", String(nth === at)));
+    input.setAttribute("aria-activedescendant", list.children[at]?.id ?? "");
+  };
+  const show = (/** @type {any[]} */ users) => {
+    fill(list, users.map((user, nth) => h("li", { id: `people-found-${nth}`, role: "option", class: "row nowrap", onpointerdown: (/** @type {Event} */ event) => event.preventDefault(), onclick: () => go(userHref(user.login)) },
+      face(user), h("span", {}, isolate(user.name), " ", isolate(`@${user.login}`, { class: "muted" })))));
+    input.setAttribute("aria-expanded", String(!(list.hidden = !users.length)));
+    choose(-1);
+  };
+  const go = (/** @type {string} */ href) => { clearTimeout(timer); show([]); site.app.go(href); };
+  const ask = async () => {
+    const q = input.value.trim();
+    const found = q && !q.startsWith("#") ? await site.get("/v1/users/search", { q, count: 6 }).catch(() => null) : null;
+    if (q === input.value.trim() && input === document.activeElement) show(found?.users ?? []);
+  };
+  const key = (/** @type {KeyboardEvent} */ event) => {
+    const step = /** @type {any} */ ({ ArrowDown: 1, ArrowUp: -1, Escape: 0 })[event.key], places = list.children.length + 1; // the last one is the field itself
+    if (event.isComposing || list.hidden || step === undefined) return;
+    event.preventDefault();
+    event.stopPropagation();
+    return step ? choose(((at + 1 + step + places) % places) - 1) : show([]);
+  };
+  const input = h("input", { type: "search", role: "combobox", "aria-label": "Find a user or a #tag", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list", placeholder: "name or #tag", maxlength: 50, autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search",
+    onkeydown: key, onblur: () => show([]), oninput: () => { clearTimeout(timer); timer = setTimeout(ask, 200); } });
+  const onsubmit = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const text = input.value.trim(), href = text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, ""));
+    if (at >= 0) list.children[at].click();
+    else if (text) go(href);
+  };
+  return h("form", { role: "search", class: "people-find", onsubmit }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")), list);
+}
+
+/** Suggests people to a user who follows nobody. @param {import("./page.js").Page} page @param {Element} place @param {() => void} done after each follow */
+export async function peopleToFollow({ site }, place, done) {
+  if (site.me.following || (await site.get("/v1/users/me")).following) return;
+  const { users } = await site.get("/v1/users/suggested", { count: 5 });
+  if (users.length) fill(place, h("h2", {}, "People to follow"), users.map((/** @type {any} */ { id, login }, /** @type {number} */ nth) => {
+    const deed = { text: `You follow @${login}`, method: "PUT", path: `/v1/users/me/following/${id}`, hides: `to-follow-${id}`, done };
+    return site.app.undo.tie(userRow(users[nth], h("button", { type: "button", class: "primary", "aria-label": `Follow @${login}`, onclick: () => site.app.undo.later(deed) }, "Follow")), deed.hides);
+  }));
+}
