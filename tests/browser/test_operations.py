@@ -113,7 +113,7 @@ async def test_an_hour_is_drawn_that_was_before_the_page(
         await expect(picture).to_have_attribute("aria-label", re.compile(r"the last 5\d minutes"))
         label = str(await picture.get_attribute("aria-label"))
         assert f"at most 4,000/s at {peak[:5]}" in label
-        await expect(tile.locator(".ops-y")).to_have_text("4,000/s0")
+        await expect(tile.locator(".ops-y")).to_have_text("4,000/s0/s")
         await expect(tile.locator(".ops-x")).to_contain_text(re.compile(f"^{first[:5]}max at {peak[:5]}"))
         await page.reload()
     point = tile.get_by_role("slider", name="Requests, at")

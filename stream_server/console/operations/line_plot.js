@@ -35,7 +35,7 @@ export class LinePlot {
     const leave = () => { if (document.activeElement !== this.range) this.show(undefined); };
     this.range = h("input", { type: "range", class: "ops-range", min: "0", max: "0", "aria-label": `${label}, at`, oninput: chosen, onfocus: chosen, onblur: leave, onpointermove: hover, onpointerleave: leave });
     this.root = h("div", { class: "ops-plot-box" },
-      h("div", { class: "ops-y", "aria-hidden": "true" }, this.top, h("span", {}, "0")),
+      h("div", { class: "ops-y", "aria-hidden": "true" }, this.top, h("span", {}, write(0))),
       h("div", { class: "ops-canvas" }, this.drawing, this.range, this.tip),
       h("div", { class: "ops-x", "aria-hidden": "true" }, this.from, this.when, this.to));
   }

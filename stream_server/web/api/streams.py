@@ -190,7 +190,7 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams.list_open"),
     Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, is_write=False),
     Route("GET", "/v1/admin/streams", list_all, "admin", AnyStreamsQuery, response=AnyStreamPage,
-          name="streams.list_all"),
+          extra_error_statuses=(404,), name="streams.list_all"),
     Route("DELETE", "/v1/admin/streams/{connection}", end, "admin", status=204, is_write=False, name="streams.end"),
     Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False),
 )
