@@ -8,8 +8,7 @@ import { bytes, grid, line, plain, since } from "./tables.js";
 
 const REFRESH_MS = 10_000;
 const PAGE = 20;
-const MOST = 200; // streams that are added up by user
-const SORTS = /** @type {Record<string, string>} */ ({ delivered: "Delivered", behind: "Entries behind", buffer: "Unsent", opened: "Open for" });
+const SORTS = /** @type {Record<string, string>} */ ({ streams: "Streams", delivered: "Delivered", behind: "Entries behind", buffer: "Unsent", opened: "Open for" });
 const ID = "ops-streams";
 
 /** Whether somebody works in an element, so that it must not change: a button must not vanish under the hand. @param {Element} root */
@@ -27,7 +26,7 @@ export class Clients {
     this.count = h("p", { class: "muted", role: "status" });
     const user = h("input", { "aria-label": "Streams of the user", placeholder: "username", autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
     const find = form({ class: "row nowrap", role: "search" }, [user, h("button", {}, "Show"), problemBox()], () => this.change({ user: user.value.trim().replace(/^@/, ""), pages: [] }));
-    const by = choice({ class: "row", "aria-label": "Rows" }, { stream: "Each stream", user: "By user" }, (by) => void this.change({ by, pages: [] }));
+    const by = choice({ class: "row", "aria-label": "Rows" }, { stream: "Each stream", user: "By user" }, (by) => void this.change({ by, sort: by === "user" ? "streams" : "behind", pages: [] }));
     this.root = h("section", { class: "card ops-section" }, h("h2", { id: ID }, "Open streams"), h("div", { class: "row" }, find, by), this.problem, this.body, this.count);
   }
 
@@ -46,26 +45,25 @@ export class Clients {
     const { view } = this;
     this.asked = Date.now();
     await told(this.problem, async () => {
-      const answer = await this.app.client.request("GET", "/v1/admin/streams",
-        { query: { sort: view.sort, user: view.user || null, count: view.by === "stream" ? PAGE : MOST, before: view.pages.at(-1) } });
+      const rest = view.by === "user" ? {} : { user: view.user || null, before: view.pages.at(-1) };
+      const answer = await this.app.client.request("GET", `/v1/admin/streams${view.by === "user" ? "/users" : ""}`, { query: { sort: view.sort, count: PAGE, ...rest } });
       if (this.view === view) this.draw(answer);
     });
   }
 
-  draw({ streams, next, total, complete }) {
-    const { by, pages, sort } = this.view;
-    const isList = by === "stream";
-    const lines = isList ? streams.map((/** @type {any} */ one) => this.line(one)) : sums(streams, sort).map(line);
-    const heads = isList ? ["User", ...this.heads(Object.keys(SORTS)), "Stream", "Worker", "Action"] : ["User", ...this.heads(["delivered", "behind", "buffer"]), "Streams"];
+  draw({ streams, users, next, total, complete }) {
+    const { pages } = this.view;
+    const lines = streams?.map((/** @type {any} */ one) => this.line(one)) ?? users.map((/** @type {any} */ one) => line([owner(one), plain(one.streams), ...sizes(one)]));
+    const heads = streams ? ["User", ...this.heads(["delivered", "behind", "buffer", "opened"]), "Stream", "Worker", "Action"] : ["User", ...this.heads(["streams", "delivered", "behind", "buffer"])];
     const turn = (/** @type {string} */ label, /** @type {string[]} */ to, /** @type {boolean} */ isThere) => h("button", { type: "button", disabled: !isThere, onclick: () => this.change({ pages: to }) }, label);
     const pressed = this.body.contains(document.activeElement) ? document.activeElement?.textContent : null;
     const scrolled = this.body.querySelector(".ops-scroll")?.scrollLeft ?? 0;
     fill(this.body, lines.length ? grid(ID, heads, lines) : h("p", { class: "muted" }, "No such stream is open."),
-      isList && (next || pages.length > 0) && h("div", { class: "row" }, turn("Previous page", pages.slice(0, -1), pages.length > 0), turn("Next page", [...pages, next], next)));
+      (next || pages.length > 0) && h("div", { class: "row" }, turn("Previous page", pages.slice(0, -1), pages.length > 0), turn("Next page", [...pages, next], next)));
     this.body.querySelector(".ops-scroll")?.scrollTo(scrolled, 0);
     if (pressed) [...this.body.querySelectorAll("button")].find((button) => button.textContent === pressed)?.focus({ preventScroll: true });
-    const told = `${isList || !next ? "" : `Of the ${streams.length} that come first by "${SORTS[sort]}". `}${counted(total, "stream")} in all${complete ? "" : ", and some processes did not answer"}.`;
-    if (this.count.textContent !== told) fill(this.count, told);
+    const sum = `${counted(total, "stream")} in all${complete ? "" : ", and some processes did not answer"}.`;
+    if (this.count.textContent !== sum) fill(this.count, sum);
   }
 
   /** The heads of columns by which one sorts. @param {string[]} names */
@@ -80,20 +78,10 @@ export class Clients {
     const who = one.user ? `of @${one.user.login ?? one.user.id}` : "of a reader token";
     const remove = { text: `The stream ${who} ends: its client is told that an operator closed it.`, method: "DELETE", path: `/v1/admin/streams/${one.connection}`, hides };
     const end = h("button", { type: "button", class: "danger", "aria-label": `End the stream ${who}, ${one.connection}`, onclick: () => undo.later(remove) }, "End");
-    return undo.tie(line([owner(one), plain(one.delivered), plain(one.behind), bytes(one.buffer_bytes), since(one.opened, new Date().toISOString()),
+    return undo.tie(line([owner(one), ...sizes(one), since(one.opened, new Date().toISOString()),
       h("code", { class: "ops-wide", title: one.connection }, isolate(one.path + (one.parameters && `?${one.parameters}`))), `${one.worker}, ${one.kind}`, end]), hides);
   }
 }
 
+const sizes = (/** @type {any} */ one) => [plain(one.delivered), plain(one.behind), bytes(one.buffer_bytes)];
 const owner = (/** @type {any} */ { user, reader }) => (user ? (user.login ? userLink(user.login) : user.id) : h("span", {}, "reader ", h("code", {}, isolate(reader))));
-
-/** Add streams up by their users, the largest first. @param {any[]} streams @param {string} sort @returns {any[][]} */
-function sums(streams, sort) {
-  /** @type {Map<string, any>} */ const found = new Map();
-  for (const one of streams) {
-    const key = one.user?.id ?? one.reader;
-    const sum = found.get(key) ?? { one, opened: 0, delivered: 0, behind: 0, buffer: 0 };
-    found.set(key, { one, opened: sum.opened + 1, delivered: sum.delivered + one.delivered, behind: Math.max(sum.behind, one.behind), buffer: sum.buffer + one.buffer_bytes });
-  }
-  return [...found.values()].sort((first, other) => other[sort] - first[sort]).map(({ one, opened, delivered, behind, buffer }) => [owner(one), plain(delivered), plain(behind), bytes(buffer), plain(opened)]);
-}
