@@ -30,6 +30,7 @@ from stream_server.feed.token_validity_cache import MAX_UNHEARD_CANARIES, TokenR
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.monitoring.history import HistoryRecorder, name_server
 from stream_server.monitoring.incidents import RecentErrors
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
@@ -121,7 +122,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     routes.add_routes(app)
     hub.start()
     app[FEED_TASK] = asyncio.create_task(feed.run(), name="feed")
-    app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, config), name="background services")
+    app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, app), name="background services")
     try:
         await _wait_for_feed(feed, app[FEED_TASK])
         await fill_ring(log.read_back, hub.ring)
@@ -235,13 +236,14 @@ def _make_deliveries(app: web.Application) -> Deliveries:
     )  # fmt: skip
 
 
-async def _run_background_services(services: BackgroundServices, config: Config) -> None:
+async def _run_background_services(services: BackgroundServices, app: web.Application) -> None:
     """Run all services until cancelled; with ``--job-workers 0``, without job workers and the loops beside them."""
+    config = app[app_keys.CONFIG]
     beside_jobs = (services.repair_loop, services.expiry_loop, services.idle_homes_loop)
     loops = (
         *(beside_jobs if config.job_workers else ()), services.trimmer, services.loop_watch, services.directory,
         services.token_recheck, services.write_guard, services.trends, services.acks,
-        services.deliveries, services.leases,
+        services.deliveries, services.leases, app[app_keys.HISTORY],
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="JobWorkers")
@@ -311,6 +313,9 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
     metrics.watch("stream_server_webhooks_waiting", lambda: services.deliveries.waiting)
     metrics.watch("stream_server_webhook_requests_total", lambda: app[app_keys.SENDER].outcomes)
     app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
+    app[app_keys.HISTORY] = HistoryRecorder(
+        metrics, hub, app[app_keys.STORE].operation_samples, name_server(app[app_keys.CONFIG].port), workers.slot
+    )
     tracing = start_export(app[app_keys.CONFIG], hub, workers.slot)
     if tracing is not None:
         app[app_keys.TRACING] = tracing

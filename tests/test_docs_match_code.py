@@ -201,8 +201,8 @@ def test_the_tests_of_the_threats_exist() -> None:
 
 
 ELSEWHERE = (
-    "GET /v1/admin/operations", "GET /v1/trends", "POST /v1/admin/users", "POST /v1/events", "POST /v1/ingest",
-    "POST /v1/stream", "POST /v1/streams/ticket",
+    "GET /v1/admin/operations", "GET /v1/admin/operations/history", "GET /v1/trends", "POST /v1/admin/users",
+    "POST /v1/events", "POST /v1/ingest", "POST /v1/stream", "POST /v1/streams/ticket",
 )  # fmt: skip
 """Routes of no system: the operator's page, trends, accounts for replays, another site, second methods, and tickets."""
 

@@ -224,6 +224,7 @@ function showHelp() {
 
 function showAccount() {
   const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
+  const to = (/** @type {string} */ label, /** @type {string} */ path) => h("a", { class: "button", href: `#/people/${path}`, onclick: () => window.close() }, label);
   const leaveNow = async () => {
     window.close();
     await app.undo.finish();
@@ -232,7 +233,7 @@ function showAccount() {
   const window = dialog("Your session", [
     h("p", {}, "Signed in as ", h("strong", {}, h("bdi", {}, client.user.name)), " (", h("bdi", {}, `@${client.user.login}`), ")"),
     h("p", { class: "muted" }, `This session may: ${scopes}`),
-    h("p", { class: "row" }, h("a", { class: "button", href: `#/people/@${client.user.login}`, onclick: () => window.close() }, "Profile"), h("button", { onclick: leaveNow }, "Sign out"))]);
+    h("p", { class: "row" }, to("Profile", `@${client.user.login}`), to("Account and sessions", "account"), to("Your streams", "account/streams"), app.can("admin") && to("Moderation", "moderation"), h("button", { onclick: leaveNow }, "Sign out"))]);
 }
 
 /** @param {KeyboardEvent} event */

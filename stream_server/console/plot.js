@@ -1,18 +1,14 @@
 // @ts-check
-// Plots: the rate of a column over the last minute, a bar a second, with the ages of its events; and the line of one
-// value over the last hour, in which a gap is time in which nobody asked. They are SVG in units of their own and no canvas,
-// so that the style sheet colours and stretches them.
+// The rate of a column over the last minute, a bar a second, with the ages of its events. Plots are SVG in units of their
+// own and no canvas, so that the style sheet colours and stretches them.
 
-import { fill, h, svg } from "./dom.js";
-import { HOUR_MS } from "./operations/history.js";
-
-/** @typedef {import("./operations/history.js").Sample} Sample */
+import { svg } from "./dom.js";
 
 const SECONDS = 60;
 const AGES = 300; // of the latest events, for the median and the 99th percentile
 
 /** A drawing in units of its own, which is stretched over the room that it has. @param {string} name a class @param {number} width @param {number} height @param {string} label @param {...Element} parts */
-const stretched = (name, width, height, label, ...parts) =>
+export const stretched = (name, width, height, label, ...parts) =>
   svg("svg", { class: name, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts);
 
 /** Counts what arrives, and draws it once a second. */
@@ -76,72 +72,4 @@ export function showRate(perSecond) {
 export function showAge(ms) {
   if (Number.isNaN(ms)) return "–";
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
-}
-
-const BREAK_MS = 8000;
-const SHORTEST_MS = 60_000;
-const FLOOR = 0.95; // where zero is, from the top: a line at either edge would be cut
-const CEILING = 0.05;
-
-/** Draws the samples of one value, and shows the one under the pointer. */
-export class LinePlot {
-  /** @param {string} name of the value @param {string} label @param {(value: number | null | undefined) => string} write */
-  constructor(name, label, write) {
-    this.name = name;
-    this.label = label;
-    this.write = write;
-    /** @type {Sample[]} */ this.samples = [];
-    this.line = svg("path", {});
-    this.area = svg("path", { class: "area" });
-    this.drawing = stretched("ops-plot", 1, 1, "a plot without values yet", this.area, this.line);
-    this.tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
-    const point = (/** @type {PointerEvent} */ event) => this.point(event.offsetX / this.root.clientWidth);
-    this.root = h("div", { class: "ops-plot-box", onpointermove: point, onpointerleave: () => fill(this.tip) }, this.drawing, this.tip);
-  }
-
-  /** @param {Sample[]} samples */
-  draw(samples) {
-    this.samples = samples.filter((sample) => sample.values[this.name] !== null);
-    const value = (/** @type {Sample} */ sample) => sample.values[this.name] ?? 0;
-    const highest = Math.max(0, ...this.samples.map(value));
-    const x = (/** @type {Sample} */ sample) => 1 - (this.end - sample.time) / this.span;
-    const points = (/** @type {Sample[]} */ run) => run.map((sample) => `L${x(sample)} ${FLOOR - (value(sample) / (highest || 1)) * (FLOOR - CEILING)}`).join("");
-    const found = runs(this.samples);
-    this.line.setAttribute("d", found.map((run) => `M${points(run).slice(1)}h0`).join(""));
-    this.area.setAttribute("d", found.map((run) => `M${x(run[0])} 1${points(run)}V1z`).join(""));
-    const minutes = Math.max(1, Math.round(this.span / 60_000));
-    const now = this.samples.at(-1)?.values[this.name];
-    this.drawing.setAttribute("aria-label", `${this.label}, the last ${minutes} minutes: now ${this.write(now)}, at most ${this.write(highest)}`);
-  }
-
-  /** The end of the hour that is shown, in ms since 1970. */
-  get end() {
-    return this.samples.at(-1)?.time ?? 0;
-  }
-
-  /** The hour fills only as it passes: until then the line takes the width from the first answer on, at least one minute. */
-  get span() {
-    const first = this.samples[0]?.time ?? 0;
-    return Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - first));
-  }
-
-  /** Show the value that is nearest to a place. @param {number} at its share of the width, from the left */
-  point(at) {
-    const time = this.end - (1 - at) * this.span;
-    const distance = (/** @type {Sample} */ sample) => Math.abs(sample.time - time);
-    const [nearest] = this.samples.toSorted((one, other) => distance(one) - distance(other));
-    fill(this.tip, nearest && `${new Date(nearest.time).toLocaleTimeString()}  ${this.write(nearest.values[this.name])}`);
-  }
-}
-
-/** Return the samples in runs without gaps. @param {Sample[]} samples */
-function runs(samples) {
-  const found = /** @type {Sample[][]} */ ([]);
-  for (const sample of samples) {
-    const run = found.at(-1);
-    const last = run?.at(-1);
-    if (run && last && sample.time - last.time <= BREAK_MS) run.push(sample);
-    else found.push([sample]);
-  }
-  return found;
 }

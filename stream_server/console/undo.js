@@ -9,7 +9,7 @@ const SECONDS = 8; // while the note is neither pointed at nor focused
 const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
 
 /**
- * @typedef {{text: string, method?: string, path?: string, hides?: string, done?: (answer: any) => void, undone?: () => void}} Deed
+ * @typedef {{text: string, method?: string, path?: string, body?: any, hides?: string, done?: (answer: any) => void, undone?: () => void}} Deed
  *   `text` tells what was done; `method` and `path` are of its write, and a deed of this page alone has none; `hides` is
  *   the sign of the elements that it takes away, see `tie`. One of `done` and `undone` is called once.
  */
@@ -103,13 +103,13 @@ export class Undo {
 
   /** The request outlives the page: the person may leave it before the answer. @param {any} deed */
   async send(deed) {
-    const { method, path, hides } = deed;
+    const { method, path, body, hides } = deed;
     if (deed.isSent || this.waiting.get(deed.key) !== deed) return;
     deed.isSent = true;
     deed.note.remove();
     try {
       if (path && this.client.user?.id !== deed.uid) throw new ApiError(401, { code: "signed_out", message: `this was not done before your session ended: ${deed.text}` });
-      const answer = path ? await this.client.request(method, path, { keepalive: true }).catch(nothingLeft) : null;
+      const answer = path ? await this.client.request(method, path, { body, keepalive: true }).catch(nothingLeft) : null;
       this.end(deed);
       deed.done?.(answer);
       if (hides) this.take(hides);

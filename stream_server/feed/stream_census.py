@@ -17,6 +17,7 @@ import msgspec
 
 from stream_server.errors import ApiError, InvalidCursor
 from stream_server.events.position import format_iso_time
+from stream_server.feed.stream_sums import MAX_SUMS, SumOrder, SumTable, UserSum
 from stream_server.hub.client import Client
 from stream_server.hub.hub import Hub
 from stream_server.store.social.open_streams import ANSWER_SECONDS, CensusQuestion, OpenStreams
@@ -55,10 +56,11 @@ class StreamRow(msgspec.Struct):
 
 
 class CensusAnswer(msgspec.Struct):
-    """What one process answers: how many streams it has that are asked for, and the first of them."""
+    """What one process answers: how many streams it has that are asked for, and the first of them or their sums."""
 
     total: int
     rows: list[StreamRow]
+    sums: list[UserSum] = []
 
 
 class CensusPage(NamedTuple):
@@ -102,6 +104,17 @@ class StreamCensus:
         following = "{!r}~{}".format(*_place_of(page[-1])) if len(rows) > count else None
         return CensusPage(page, following, sum(answer.total for answer in answers), complete)
 
+    async def read_sums(self, order: SumOrder, count: int) -> tuple[list[UserSum], int, bool]:
+        """Return the sums of at most ``count`` users, the largest first.
+
+        And the number of all streams, and whether all processes have answered in time.
+        """
+        answers, complete = await self._ask_all(CensusQuestion(order, MAX_SUMS, "", sums=True))
+        table = SumTable()
+        for answer in answers:
+            table.add(answer.sums)
+        return table.largest(order, count), sum(answer.total for answer in answers), complete
+
     async def find(self, connection: str) -> StreamRow | None:
         """Return the stream with this id, in whichever process it is. None if no process tells of it in time."""
         answers, _ = await self._ask_all(CensusQuestion("opened", 1, "", connection=connection))
@@ -136,6 +149,8 @@ class StreamCensus:
 
     async def _count_own(self, question: CensusQuestion) -> CensusAnswer:
         """Return the answer of this process. It looks at all its clients, a slice in each iteration of the loop."""
+        if question.sums:
+            return await self._sum_own(question)
         registry, user = self._hub.registry, question.user
         clients = registry.list_clients() if user is None else registry.clients_of(user)
         first: list[tuple[float, str, Client]] = []
@@ -148,6 +163,22 @@ class StreamCensus:
             first = nlargest(question.count, [*first, *ranked], key=lambda one: one[:2])
             await asyncio.sleep(0)
         return CensusAnswer(total, [self._describe(rank, client) for rank, _, client in first])
+
+    async def _sum_own(self, question: CensusQuestion) -> CensusAnswer:
+        clients, table, total = self._hub.registry.list_clients(), SumTable(), 0
+        for start in range(0, len(clients), SLICE_CLIENTS):
+            rows = [
+                UserSum(
+                    each.user_id, "" if each.user_id else each.token.jti, 1, each.delivered, self._behind(each),
+                    _buffer_bytes(each),
+                )
+                for each in clients[start : start + SLICE_CLIENTS]
+                if not each.is_poll and each.disconnect_reason is None
+            ]  # fmt: skip
+            total += len(rows)
+            table.add(rows)
+            await asyncio.sleep(0)
+        return CensusAnswer(total, [], table.largest(question.order, question.count))
 
     def _rank(self, question: CensusQuestion, clients: Sequence[Client]) -> Iterator[tuple[float, str, Client]]:
         order, wanted = question.order, question.connection

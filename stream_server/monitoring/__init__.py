@@ -8,4 +8,5 @@ a request of an operator reads them, and then asks the other workers of this ser
 ``tracing``           traces of write requests, and of the way of their entries
 ``worker_sockets``    lets the workers of one server ask each other
 ``operations``        the state and the metrics of all workers together
+``history``           the figures of all workers in the last hour
 """

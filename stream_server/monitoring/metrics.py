@@ -102,18 +102,28 @@ class ProcessUsage(NamedTuple):
     max_files: int
 
 
-def read_usage() -> ProcessUsage:
-    """Return the present use of resources of this process. It takes some tenths of a millisecond."""
+def read_memory_bytes() -> int:
+    """Return the resident memory of this process. Without ``/proc``, the most that it ever had."""
     try:
-        memory_bytes = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        memory_bytes = most if sys.platform == "darwin" else most * 1024
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def read_cpu_seconds() -> float:
+    """Return the processor time of all threads since the start of this process, in seconds."""
+    return time.process_time()
+
+
+def read_usage() -> ProcessUsage:
+    """Return the present use of resources of this process. It takes some tenths of a millisecond."""
     try:
         open_files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names; paths of 10,000 files would be slow
     except OSError:
         open_files = 0
-    return ProcessUsage(memory_bytes, time.process_time(), open_files, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    max_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ProcessUsage(read_memory_bytes(), read_cpu_seconds(), open_files, max_files)
 
 
 DELIVERY_LATENCY = (

@@ -17,6 +17,7 @@ counters between them. Reads need no script: they are pipelines of plain command
 ``reads/``                 what a viewer may see, and what a read promises: rows, facts and JSON
 ``redis/``                 connections to Redis: client, Sentinel, replica, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
+``operation_samples``      the figures of the last hour, for operators
 ``write_guard``            memory and replicas of Redis; refuses writes before it is full, and without enough replicas
 ``jobs/``                  work that nobody waits for: what follows a write, repair, expiry, trimming
 ``social/``                users, statuses and all other nouns of the API

@@ -36,6 +36,7 @@ class Key(NamedTuple):
 
 
 ONE = "one in all"
+SERVERS = "one for each server, for two hours after its last sample; 360 samples of each worker"
 LOG = "`log_max_seconds`, `log_max_bytes`, and half of Redis' memory"
 USERS = "one for each user: the limit `sign_ups`, unless an issuer or the operator makes users"
 TEXTS = "the limits `statuses` and `write_bytes`"
@@ -172,6 +173,7 @@ DERIVED_KEYS: tuple[Key, ...] = (
         STREAMS,
     ),
     Key("processes", "processes:", "{all}", "ZSET", "server processes: id -> end of its lease (ms)", ONE),
+    Key("samples", "samples:", "{<server>}", "ZSET", "figures of a server's last hour -> time (s); expires", SERVERS),
     Key("answers", "answers:", "{<uid>}<question>}", "LIST", "a user's streams, for a process; expires", STREAMS),
 )
 """Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
@@ -227,6 +229,11 @@ def rate_counter(limit_name: str, subject: str) -> str:
 def open_streams(uid: str) -> str:
     """Return the Redis key of a user's open streams."""
     return f"{_PREFIX_BY_NAME['streams']}{{{uid}}}"
+
+
+def operation_samples(server: str) -> str:
+    """Return the Redis key of the samples of a server."""
+    return f"{_PREFIX_BY_NAME['samples']}{{{server}}}"
 
 
 def stream_answers(question: str) -> str:

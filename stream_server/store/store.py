@@ -15,6 +15,7 @@ from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.log.event_log import EventLog, Rollbacks, nothing_to_verify
 from stream_server.store.log.retention import Retention
+from stream_server.store.operation_samples import OperationSamples
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import NotACluster
@@ -126,7 +127,7 @@ class Store:
         self.talks = Talks(*connections)
         self.rules, self.audit = StoredRules(*connections), AuditLog(*connections)
         self.subscriptions, self.shared_subscriptions = Subscriptions(*connections), SharedSubscriptions(*connections)
-        self.webhooks = Webhooks(*connections)
+        self.webhooks, self.operation_samples = Webhooks(*connections), OperationSamples(self._derived)
         self.ingest = Ingest(*connections, detect_language)
         self.open_streams = OpenStreams(*connections, self._derived)
 

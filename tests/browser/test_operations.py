@@ -1,19 +1,30 @@
 """The view Operations: it draws the state of the server, asks only while somebody looks, and says what it needs."""
 
-import pytest
-from playwright.async_api import expect
+import re
+import time
 
+import msgspec
+import pytest
+from playwright.async_api import Locator, Route, ViewportSize, expect
+
+from stream_server.monitoring.history import SAMPLE_SECONDS, Sample, name_server
+from stream_server.store import keys
 from tests.browser.windows import Windows, named_user
-from tests.end_to_end.api import Api
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
+
+NARROW: ViewportSize = {"width": 320, "height": 480}
+"""What a zoom of 400 % leaves of a usual window."""
 
 ADMIN = "read write stream firehose admin"
 HIDE = """hidden => {
   Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
   document.dispatchEvent(new Event("visibilitychange"));
 }"""
+CLOCK = "at => new Date(at * 1000).toLocaleTimeString([], { timeStyle: 'medium', hour12: false })"
 COUNT_RATES = """async () => {
   const { History } = await import("/console/operations/history.js");
   const worker = (more) => ({ worker: 1, pid: 7, started: "s", ready: true, streams: { sse: 2, poll: 1 }, lag_ms: 3,
@@ -71,3 +82,150 @@ async def test_without_the_scope_it_says_how_to_get_it(site_api: Api, windows: W
     assert (first["delivered"], first["refusals"], first["streams"], first["hold"]) == (None, None, 3, 50)
     assert (second["delivered"], second["refusals"], second["streams"]) == (25, 2, 6)
     assert (third["delivered"], third["jobs"], third["lag"]) == (5, 3, 3)
+
+
+async def test_an_hour_is_drawn_that_was_before_the_page(
+    site_api: Api, site_server: Server, windows: Windows
+) -> None:
+    """After a reload the plots have the hour, with axes and the highest value, to see, to hear and by the keyboard."""
+    start = (int(time.time()) - 3500) // SAMPLE_SECONDS * SAMPLE_SECONDS
+    kept = {}
+    for step in range(300):
+        at = start + step * SAMPLE_SECONDS
+        sample = Sample(at, 1, 5, 0, 0, 4000 if step == 100 else 30, 0, 50, 2, 0.01, 9, 9, 9, step)
+        kept[msgspec.json.encode(sample)] = at
+    key = keys.operation_samples(name_server(int(site_server.address.rpartition(":")[2])))
+    site_server.redis_client().zadd(key, kept)
+    window = await windows.open(await named_user(site_api, "olga"), "/#/streams", scope=ADMIN)
+    page = window.page
+    window.expects_refusals = True
+    async with page.expect_request("**/operations/history"):
+        await page.route("**/operations/history", lambda route: route.fulfill(status=503))
+        await page.evaluate("location.hash = '#/operations'")
+    await expect(page.locator(".connection")).to_have_text("live")
+    await page.unroute_all()
+    tile = page.locator("[data-tile=requests]")
+    peak, first = [
+        await page.evaluate(CLOCK, at) for at in (start + 100 * SAMPLE_SECONDS, start)
+    ]
+    for _ in range(2):
+        picture = tile.get_by_role("img")
+        await expect(picture).to_have_attribute("aria-label", re.compile(r"the last 5\d minutes"))
+        label = str(await picture.get_attribute("aria-label"))
+        assert f"at most 4,000/s at {peak[:5]}" in label
+        await expect(tile.locator(".ops-y")).to_have_text("4,000/s0/s")
+        await expect(tile.locator(".ops-x")).to_contain_text(re.compile(f"^{first[:5]}max at {peak[:5]}"))
+        await page.reload()
+    point = tile.get_by_role("slider", name="Requests, at")
+    await point.press("Home")
+    await expect(point).to_have_attribute("aria-valuetext", f"{first}  30/s")
+    await expect(tile.locator(".ops-tip")).to_have_text(f"{first}  30/s")
+    for _ in range(2):
+        await point.press("ArrowRight")
+    await expect(point).to_have_attribute("aria-valuetext", re.compile("  30/s$"))
+    box = await point.bounding_box()
+    assert box is not None
+    await point.blur()
+    ended = (time.time() - start) / 10
+    await point.hover(position={"x": box["width"] * 100 / ended, "y": 5})
+    await expect(tile.locator(".ops-tip")).to_contain_text(peak[:5])
+    assert await window.faults() == []
+    await page.set_viewport_size(NARROW)
+    assert await page.evaluate("document.querySelector('main').scrollWidth <= innerWidth")
+    await page.set_viewport_size({"width": 1100, "height": 700})
+
+
+async def test_a_server_records_itself(site_api: Api) -> None:
+    """Without anybody who looks, a sample is there after ten seconds."""
+
+    async def history() -> bool:
+        token = mint(site_api.admin, "admin")
+        found = await site_api.done("GET", "/v1/admin/operations/history", token=token)
+        return any(memory > 2**20 for memory in found["memory_bytes"])
+
+    await eventually(history, what="a sample")
+
+
+async def pages_of_one(route: Route) -> None:
+    """Ask for a page of one stream instead of twenty."""
+    await route.continue_(url=route.request.url.replace("count=20", "count=1"))
+
+
+async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: Windows) -> None:
+    """Sorted, of one user, added up by user, and ended; the table holds still while somebody works in it."""
+    ida, jan = await named_user(site_api, "ida"), await named_user(site_api, "jan")
+    root = await named_user(site_api, "oskar")
+    async with (
+        await site_api.stream({"track": "tulips"}, uid=ida["id"]) as small,
+        await site_api.stream({"follow": ida["id"]}, uid=jan["id"]) as large,
+        await site_api.stream({"track": "roses"}, uid=jan["id"]),
+    ):
+        for text in ("one", "two tulips"):
+            await site_api.post(ida["id"], text)
+        await large.until(lambda consumer: len(consumer.events) == 2)
+        await small.until(lambda consumer: len(consumer.events) == 1)
+        window = await windows.open(root, "/#/operations", scope=ADMIN)
+        page = window.page
+        table = page.get_by_role("region", name="Open streams")
+        rows = table.locator("tbody tr:visible")
+        await table.get_by_role("button", name="Delivered").click()
+        await expect(table.get_by_role("columnheader", name="Delivered")).to_have_attribute("aria-sort", "descending")
+        await expect(rows.first).to_contain_text("@jan2")
+        await expect(rows.nth(1)).to_contain_text("@ida1")
+        await page.get_by_role("textbox", name="Streams of the user").fill("@jan")
+        await window.button("Show").click()
+        await expect(rows).to_have_count(2)
+        await page.get_by_role("textbox", name="Streams of the user").fill("")
+        await window.button("Show").click()
+        await window.button("By user").click()
+        await expect(table.get_by_role("columnheader", name="Streams")).to_be_visible()
+        await expect(rows.filter(has_text="@jan")).to_have_text("@jan2200 B")
+        await window.button("Each stream").click()
+        await page.get_by_role("textbox", name="Streams of the user").fill("jan")
+        await window.button("Show").click()
+        await expect(rows).to_have_count(2)
+        assert await window.faults() == []
+        await page.route("**/v1/admin/streams?*", pages_of_one)
+        await table.get_by_role("button", name="Delivered").click()
+        for turn, text in (("Next page", "roses"), ("Previous page", ida["id"])):
+            await window.button(turn).click()
+            await expect(rows).to_have_text(re.compile(text))
+        await page.unroute_all()
+        await window.button("Show").click()
+
+        end = rows.filter(has_text=ida["id"]).get_by_role("button")
+        await end.click()
+        await expect(rows).to_have_count(1)
+        await page.locator(".notes").get_by_role("button", name="Undo").click()
+        await expect(rows).to_have_count(2)
+        await end.click()
+        await page.locator(".notes").get_by_role("button", name="Dismiss").click()
+        await large.until(lambda consumer: consumer.of("goodbye"))
+        assert large.of("goodbye")[0]["code"] == "closed_by_operator"
+        assert not small.ended
+
+
+async def test_the_tables_hold_still_under_the_hand(site_api: Api, windows: Windows) -> None:
+    """No row moves while the pointer or the focus is in a table, and the newest state is shown after that."""
+    window = await windows.open(await named_user(site_api, "olaf"), "/#/operations", scope=ADMIN)
+    page = window.page
+    await page.clock.install()
+    await page.reload()
+    streams, workers = page.get_by_role("region", name="Open streams"), page.get_by_role("region", name="Workers")
+    async with await site_api.stream({"track": "hold"}, uid=site_api.admin):
+        for table in (workers, streams):
+            await page.mouse.move(0, 0)
+            cell = table.locator("tbody td").first
+            await cell.hover()
+            await cell.evaluate("cell => { cell.dataset.mark = 'same'; }")
+            for _ in range(8):
+                async with page.expect_response("**/v1/admin/operations"):
+                    await page.clock.run_for(2100)
+            await expect(cell).to_have_attribute("data-mark", "same")
+            await page.mouse.move(0, 0)
+
+            async def is_new(seen: Locator = cell) -> bool:
+                await page.clock.run_for(2100)
+                return await seen.get_attribute("data-mark") is None
+
+            await eventually(is_new, what="a new table")

@@ -225,7 +225,7 @@ def test_a_declaration_names_the_user_whose_tokens_lose_rights() -> None:
     runner.on_rights_change = told.append
     for name, named in {
         "sessions_end_all": {"uid": "7"},
-        "suspension_change": {"admin": "1", "uid": "8", "kind": "suspend"},
+        "suspension_change": {"admin": "1", "uid": "8", "kind": "suspend", "note": ""},
         "ingest_delete_user": {"foreign_id": "9", "admin": "1"},
         "like": {"uid": "7", "id": "2"},
     }.items():

@@ -129,6 +129,10 @@ async def test_an_operator_lists_and_ends_each_stream(api: Api) -> None:
     own = (await api.done("GET", f"/v1/admin/streams?sort=opened&user={login.upper()}", token=admin))["streams"]
     assert [one["connection"] for one in own] == [connection(stream) for stream in streams[-2::-2]]
     assert {(one["user"]["id"], one["user"]["login"]) for one in own} == {(ann, login)}
+    sums = await api.done("GET", "/v1/admin/streams/users?sort=delivered", token=admin)
+    assert (sums["total"], sums["complete"]) == (len(streams), True)
+    expected = {(ann, len(streams) // 2, 1), (bob, len(streams) // 2, 1)}
+    assert {(one["user"]["id"], one["streams"], one["delivered"]) for one in sums["users"]} == expected
     for stream in streams:
         path = f"/v1/admin/streams/{connection(stream)}"
         assert (await api.call("DELETE", path, token=mint(ann))).error == (403, "insufficient_scope", None)
@@ -147,6 +151,7 @@ async def test_what_an_operator_asks_for_in_vain(api: Api) -> None:
         ("GET", "?user=no-login", (400, "invalid_parameter", "user")),
         ("GET", "?before=x", (400, "invalid_cursor", "before")),
         ("GET", "?sort=size", (400, "invalid_parameter", "sort")),
+        ("GET", "/users?sort=opened", (400, "invalid_parameter", "sort")),
         ("GET", "?count=201", (400, "invalid_parameter", "count")),
     ):  # fmt: skip
         assert (await api.call(method, f"/v1/admin/streams{what}", token=admin)).error == error

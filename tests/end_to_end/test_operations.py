@@ -58,7 +58,15 @@ async def test_one_worker_answers_for_all_and_shows_a_frozen_one(own_folder: Pat
         assert len({worker["pid"] for worker in state["workers"]}) == 2
         for stream in streams:
             await stream.close()
+        await eventually(lambda: both_recorded(api), what="a sample of both workers at one time")
         await check_a_frozen_worker(api, state)
+
+
+async def both_recorded(api: Api) -> bool:
+    """Whether the last hour has a time at which both workers are in the sums."""
+    history = await api.done("GET", "/v1/admin/operations/history", token=mint(api.admin, "admin"))
+    memory = dict(zip(history["workers"], history["memory_bytes"], strict=True))
+    return 2 in memory and memory[2] > 2**21
 
 
 async def check_a_frozen_worker(api: Api, state: Any) -> None:

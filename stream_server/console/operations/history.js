@@ -1,10 +1,15 @@
 // @ts-check
-/** What the answers of the last hour say: sums over the workers, and rates from the differences of counters. Pure. */
+/** What the answers of the last hour say: sums over the workers, and rates from the differences of counters. What was before the first answer, the server tells. Pure. */
 
 /** @typedef {{time: number, values: Record<string, number | null>}} Sample  time in ms since 1970; null if unknown */
 
 export const HOUR_MS = 3_600_000;
 const COUNTERS = ["events_published", "events_delivered", "requests"];
+/** Names of values, as the server's record of the hour has them, and factors. @type {[string, string, number?][]} */
+const RECORDED = [
+  ["streams", "streams"], ["published", "events_published"], ["delivered", "events_delivered"], ["requests", "requests"], ["refusals", "refusals"], ["cpu", "cpu_percent"],
+  ["lag", "lag_ms"], ["hold", "loop_blocked_seconds", 1000], ["memory", "memory_bytes"], ["redis", "redis_memory_bytes"], ["log", "log_entries"], ["jobs", "jobs"],
+];
 
 export class History {
   constructor() {
@@ -28,6 +33,14 @@ export class History {
     this.samples.push({ time, values: valuesOf(state, this.rates, this.refusals, seconds > 0) });
     while (this.samples[0].time < time - HOUR_MS) this.samples.shift();
     this.last = state;
+  }
+
+  /** Put what the server recorded in the place of what was asked until then. @param {any} hour the answer of `/v1/admin/operations/history` */
+  fill(hour) {
+    const times = hour.at.map((/** @type {string} */ at) => Date.parse(at));
+    const recorded = times.map((/** @type {number} */ time, /** @type {number} */ at) =>
+      ({ time, values: Object.fromEntries(RECORDED.map(([name, column, factor = 1]) => [name, hour[column][at] * factor])) }));
+    this.samples = [...recorded, ...this.samples.filter(({ time }) => !times.length || time > times.at(-1))];
   }
 
   /** Return the same process in the last answer. One that was restarted counts from zero, so it has no predecessor. @param {any} worker @returns {any} */

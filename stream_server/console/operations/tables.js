@@ -4,15 +4,20 @@
 import { duration, h, isolate } from "../dom.js";
 import { streamCount } from "./history.js";
 
-/** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
+/** Return a section with a table. @param {string} title @param {any[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
 function table(title, heads, rows, empty, isWide = true) {
   const id = `ops-${title.toLowerCase().replace(/\W+/g, "-")}`;
-  const content = rows.length
-    ? h("div", { class: "ops-scroll", tabindex: "0", role: "region", "aria-labelledby": id },
-      h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
-        h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell) => h("td", {}, cell)))))))
-    : h("p", { class: "muted" }, empty);
+  const content = rows.length ? grid(id, heads, rows.map(line)) : h("p", { class: "muted" }, empty);
   return h("section", { class: ["card", "ops-section", isWide && "ops-full"] }, h("h2", { id }, title), content);
+}
+
+/** Return a row of a table. @param {any[]} cells */
+export const line = (cells) => h("tr", {}, ...cells.map((cell) => h("td", {}, cell)));
+
+/** Return a table that scrolls by itself where it is too wide. @param {string} id of its title @param {any[]} heads texts, or elements with attributes of their own @param {Element[]} lines */
+export function grid(id, heads, lines) {
+  return h("div", { class: "ops-scroll", tabindex: "0", role: "region", "aria-labelledby": id },
+    h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((head) => (head instanceof Node ? head : h("th", { scope: "col" }, head))))), h("tbody", {}, ...lines)));
 }
 
 /** @param {any} state @param {import("./history.js").History} history */
@@ -43,16 +48,6 @@ export function kinds(state) {
   return h("section", { class: "card ops-section" }, h("h2", {}, "Streams by kind"),
     h("dl", { class: "ops-kinds" }, ...counts.flatMap(([title, count]) => [
       h("dt", {}, title), h("dd", {}, h("meter", { min: "0", max: String(most), value: String(count), "aria-label": String(title) }), h("span", {}, plain(Number(count))))])));
-}
-
-/** @param {any} state @param {string} ownId @param {(connection: string) => void} end  called to end one of the operator's own streams */
-export function slowClients(state, ownId, end) {
-  const rows = state.slow_clients.map((client) => [
-    h("code", {}, client.connection), client.worker, ...(client.uid ? [h("code", {}, client.uid)] : [h("span", {}, "reader ", h("code", {}, client.reader))]), h("code", { class: "ops-wide" }, isolate(client.path + (client.parameters ? `?${client.parameters}` : ""))),
-    since(client.opened, state.at), plain(client.behind), bytes(client.unsent_bytes), share(client.percent),
-    client.uid === ownId ? h("button", { type: "button", onclick: () => end(client.connection) }, "End") : "",
-  ]);
-  return table("Slowest clients", ["Connection", "Worker", "User", "Stream", "Open for", "Entries behind", "Unsent", "Buffer", ""], rows, "All clients keep up.");
 }
 
 export function limits(state) {

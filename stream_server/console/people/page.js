@@ -83,7 +83,7 @@ export class Page {
       ...options,
       load: async (before) => {
         const page = await this.site.get(path, { ...options.query, before });
-        return { items: page[noun], next: page.next };
+        return { items: page[noun], next: page.next ?? null };
       },
       render,
     });

@@ -168,7 +168,7 @@ function editProfile(site, user, onSaved, onCancel) {
  * Return the form that deletes the user's own account. The choice in the menu was the first question, the username is the second.
  * @param {import("./site.js").Site} site @param {any} user @param {() => void} onCancel
  */
-function deleteAccount(site, user, onCancel) {
+export function deleteAccount(site, user, onCancel) {
   const login = h("input", { name: "login", required: true, pattern: user.login, title: user.login, autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
   const password = h("input", { name: "password", type: "password", autocomplete: "current-password", maxlength: "256" });
   return form({ class: "card stack", "aria-label": "Delete account" }, [

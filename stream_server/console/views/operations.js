@@ -3,9 +3,10 @@
 
 import { fill, h } from "../dom.js";
 import { ApiError } from "../client.js";
+import { Clients, isHeld } from "../operations/clients.js";
 import { History } from "../operations/history.js";
-import { bytes, errors, kinds, limits, logAge, milliseconds, plain, rate, refusals, share, slowClients, workers } from "../operations/tables.js";
-import { LinePlot } from "../plot.js";
+import { bytes, errors, kinds, limits, logAge, milliseconds, plain, rate, refusals, share, workers } from "../operations/tables.js";
+import { LinePlot } from "../operations/line_plot.js";
 import { explain, problemBox } from "../forms.js";
 
 const POLL_MS = 2000;
@@ -64,12 +65,16 @@ class Operations {
     this.alerts = h("div", { class: "ops-alerts", role: "status" });
     this.problem = problemBox();
     this.tables = h("div", { class: "ops-tables" });
+    this.clients = new Clients(app);
     this.wait = POLL_MS;
-    this.ended = false;
+    this.ended = this.hasHour = false;
     /** @type {any} */ this.timer = undefined;
-    this.onVisible = () => { if (!document.hidden) this.poll(); };
+    this.onVisible = () => {
+      if (document.hidden) this.hasHour = false; // what happens until the page is seen again, the server tells
+      else this.poll();
+    };
     root.classList.add("ops");
-    fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, ...this.tiles.map((tile) => tile.root)), this.tables);
+    fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, ...this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
     document.addEventListener("visibilitychange", this.onVisible);
     void this.poll();
   }
@@ -81,6 +86,9 @@ class Operations {
     this.asking = true;
     try {
       this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
+      const hour = this.hasHour ? null : await this.app.client.request("GET", "/v1/admin/operations/history").catch(() => null); // Redis may be away
+      if (hour) this.history.fill(hour);
+      this.hasHour ||= hour !== null;
       if (this.ended) return;
       this.wait = POLL_MS;
       this.app.setStatus("live", "live");
@@ -91,6 +99,7 @@ class Operations {
     this.asking = false;
     if (this.ended) return;
     this.draw();
+    void this.clients.refresh();
     this.timer = setTimeout(() => this.poll(), this.wait);
   }
 
@@ -115,9 +124,8 @@ class Operations {
   /** Draw the tables, unless somebody works in them: a button must not vanish under the finger. @param {any} state */
   drawTables(state) {
     const scrolled = [...this.tables.querySelectorAll(".ops-scroll")].map((box) => box.scrollLeft);
-    if (this.tables.contains(document.activeElement) || !(getSelection()?.isCollapsed ?? true)) return;
-    const end = (/** @type {string} */ connection) => this.app.attempt(() => this.app.client.request("DELETE", `/v1/streams/${connection}`));
-    fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), slowClients(state, this.app.user.id, end), errors(state));
+    if (isHeld(this.tables)) return;
+    fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), errors(state));
     [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
   }
 

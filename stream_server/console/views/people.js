@@ -2,9 +2,11 @@
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
 import { fill, h, icon, isolate, neighbour } from "../dom.js";
+import { account } from "../people/account.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { peopleSearch } from "../people/find.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
+import { moderation } from "../people/moderation.js";
 import { notifications } from "../people/notifications.js";
 import { Live, Page } from "../people/page.js";
 import { profile } from "../people/profile.js";
@@ -41,6 +43,8 @@ function draw(page, path) {
   if (name === "groups") return argument ? groupPage(page, argument, more) : groups(page);
   if (name === "talks") return argument && !TALK_TABS.includes(argument) ? talkPage(page, argument) : talks(page, argument || undefined);
   if (name === "requests") return requests(page, argument || undefined);
+  if (name === "account") return account(page, argument || undefined);
+  if (name === "moderation") return moderation(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
   const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
   return Object.hasOwn(plain, name) ? plain[name](page) : profile(page, name, path[1]);

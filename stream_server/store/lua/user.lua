@@ -279,13 +279,14 @@ local function change_suspension(kind, uid, ms, seq, n)
   return position
 end
 
--- Suspends a user, or ends a suspension; `kind` is 'suspend' or 'reinstate'. A repetition changes nothing.
+-- Suspends a user, or ends a suspension; `kind` is 'suspend' or 'reinstate'. `note` is the reason, as the inside of a string of
+-- JSON. A repetition changes nothing.
 -- Reply: position or `unchanged`.
-function deed.suspension_change(admin, uid, kind) -- RIGHTS uid
+function deed.suspension_change(admin, uid, kind, note) -- RIGHTS uid
   local user = find_user(uid) or refuse('NOT_FOUND user id')
   if kind == 'suspend' and uid == admin then refuse('ONESELF id') end
   if user.suspended == (kind == 'suspend') then return keep_reply('unchanged') end
   local position = change_suspension(kind, uid, next_position())
-  audit(admin, kind, uid, '')
+  audit(admin, kind, uid, note)
   return keep_reply(position)
 end

@@ -73,6 +73,7 @@ class CensusQuestion(msgspec.Struct):
         before: The rank and the connection behind which the streams begin. None for the first ones.
         user: The id of the user whose streams are asked for. None for all streams.
         connection: The only stream that is asked for.
+        sums: Whether the streams are added up by user, see `feed/stream_sums.py`.
     """
 
     order: str
@@ -81,6 +82,7 @@ class CensusQuestion(msgspec.Struct):
     before: tuple[float, str] | None = None
     user: str | None = None
     connection: str | None = None
+    sums: bool = False
 
 
 class RecordedStreams(NamedTuple):

@@ -130,18 +130,28 @@ def _quoted(text: bytes | None) -> bytes:
 class Suspensions(Noun):
     """Suspends and reinstates users. A suspension hides all that a user wrote. Reinstating makes it visible again."""
 
-    async def suspend(self, admin: str, uid: str, idempotency_key: IdempotencyKey) -> bytes:
+    async def suspend(self, admin: str, uid: str, idempotency_key: IdempotencyKey, note: str = "") -> bytes:
         """Suspend a user. Returns ``{"suspended":true}``. The log entry makes all servers end the user's streams.
 
-        Raises NotFound for an unknown user, and BadRequest if administrators suspend themselves.
+        ``note`` is the reason, for the audit log. Raises NotFound for an unknown user, and BadRequest if administrators
+        suspend themselves.
         """
-        await self._scripts.write("suspension_change", idempotency_key, admin=admin, uid=uid, kind="suspend")
+        await self._change("suspend", admin, uid, note, idempotency_key)
         return b'{"suspended":true}'
 
-    async def reinstate(self, admin: str, uid: str, idempotency_key: IdempotencyKey) -> bytes:
-        """End a suspension. Returns ``{"suspended":false}``. Raises NotFound for an unknown user."""
-        await self._scripts.write("suspension_change", idempotency_key, admin=admin, uid=uid, kind="reinstate")
+    async def reinstate(self, admin: str, uid: str, idempotency_key: IdempotencyKey, note: str = "") -> bytes:
+        """End a suspension. Returns ``{"suspended":false}``. Raises NotFound for an unknown user.
+
+        ``note`` is the reason, for the audit log.
+        """
+        await self._change("reinstate", admin, uid, note, idempotency_key)
         return b'{"suspended":false}'
+
+    async def _change(self, kind: str, admin: str, uid: str, note: str, idempotency_key: IdempotencyKey) -> None:
+        inside = msgspec.json.encode(note)[1:-1]
+        await self._scripts.write(
+            "suspension_change", idempotency_key, admin=admin, uid=uid, kind=kind, note=inside
+        )
 
     async def list_suspended(self, page_request: PageRequest) -> Page:
         """Return the suspended users as JSON, last suspended first, for an administrator."""

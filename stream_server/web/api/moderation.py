@@ -7,12 +7,13 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
+from stream_server.monitoring.history import OperationsHistory
 from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
 from stream_server.web.api.rows import get, page, send, write
 from stream_server.web.http import fields, paging
-from stream_server.web.http.app_keys import OPERATIONS
+from stream_server.web.http.app_keys import HISTORY, OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import REPORTS, WRITE_LIMITS
@@ -111,7 +112,10 @@ class Deed(msgspec.Struct):
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
     details: Annotated[
         str,
-        Meta(description="the outcome of a decided report; a digest of the token that ingests; the ended connection"),
+        Meta(
+            description="the outcome of a decided report; the note of a suspension; the ended connection; a digest of "
+            "the token that ingests"
+        ),
     ]
 
 
@@ -119,6 +123,15 @@ class DeedPage(paging.PageAnswer):
     """A page of the audit log."""
 
     deeds: list[Deed]
+
+
+class SuspensionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of a suspension, and of its end."""
+
+    note: Annotated[
+        str,
+        Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="the reason, for the audit log"),
+    ] = ""
 
 
 class SuspensionState(msgspec.Struct):
@@ -130,6 +143,11 @@ class SuspensionState(msgspec.Struct):
 async def read_state(request: Request) -> web.Response:
     """``GET /v1/admin/operations``: read the state of all workers of this server, of Redis, the log and the jobs."""
     return encode_response(await request.app[OPERATIONS].read_state())
+
+
+async def read_history(request: Request) -> web.Response:
+    """``GET /v1/admin/operations/history``: read the figures of all workers of this server in the last hour."""
+    return encode_response(await request.app[HISTORY].read())
 
 
 # fmt: off
@@ -147,12 +165,15 @@ ROWS: tuple[Route, ...] = (
     page("/v1/admin/audit", "audit.list_deeds", "List what administrators did, newest first.", DeedPage, scope="admin"),
     Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState,
           name="operations.read_state"),
+    Route("GET", "/v1/admin/operations/history", read_history, "admin", response=OperationsHistory,
+          name="operations.read_history"),
     page("/v1/admin/suspensions", "suspensions.list_suspended",
          "List the suspended users, last suspended first, with the time of suspension.", UserPage, scope="admin"),
     write("PUT", "/v1/admin/suspensions/{id}", "suspensions.suspend",
-          "Suspend a user and end the user's streams; repeating has no effect.", response=SuspensionState,
-          scope="admin", works_when_full=True),
+          "Suspend a user and end the user's streams; repeating has no effect.", query=SuspensionQuery,
+          response=SuspensionState, scope="admin", works_when_full=True),
     write("DELETE", "/v1/admin/suspensions/{id}", "suspensions.reinstate",
-          "End the suspension of a user; repeating has no effect.", response=SuspensionState, scope="admin"),
+          "End the suspension of a user; repeating has no effect.", query=SuspensionQuery,
+          response=SuspensionState, scope="admin"),
 )
 # fmt: on

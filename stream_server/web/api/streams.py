@@ -18,6 +18,7 @@ from msgspec import Meta
 from stream_server.errors import ApiError, Forbidden, NotFound
 from stream_server.events.position import format_iso_time
 from stream_server.feed.stream_census import Order
+from stream_server.feed.stream_sums import SumOrder
 from stream_server.hub.client import StreamToken
 from stream_server.hub.disconnect import CLOSED_BY_OPERATOR
 from stream_server.store.idempotency import IdempotencyKey
@@ -78,6 +79,32 @@ class AnyStreamPage(msgspec.Struct):
     total: Annotated[NonNegativeInt, Meta(description="number of streams on all pages")]
     complete: Annotated[bool, Meta(description="whether all processes have answered in time")]
     streams: list[AnyStream]
+
+
+class StreamSum(msgspec.Struct):
+    """The open streams of one user, or of one reader token, together."""
+
+    user: Annotated[StreamUser | None, Meta(description="null for a reader token")]
+    reader: Annotated[str, Meta(description="the `jti` of the reader token; empty for a user")]
+    streams: Annotated[NonNegativeInt, Meta(description="number of open streams")]
+    delivered: Annotated[NonNegativeInt, Meta(description="events written to them")]
+    behind: Annotated[NonNegativeInt, Meta(description="entries of the log by which the slowest is behind")]
+    buffer_bytes: Annotated[NonNegativeInt, Meta(description="bytes that their clients have not taken yet")]
+
+
+class StreamSums(msgspec.Struct):
+    """The open streams of all processes, added up by user, the largest first."""
+
+    total: Annotated[NonNegativeInt, Meta(description="number of all open streams")]
+    complete: Annotated[bool, Meta(description="whether all processes have answered in time")]
+    users: list[StreamSum]
+
+
+class StreamSumsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``GET /v1/admin/streams/users``."""
+
+    sort: Annotated[SumOrder, Meta(description="the largest first")] = "streams"
+    count: Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of users")] = 30
 
 
 class AnyStreamsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,6 +180,23 @@ async def list_all(request: Request) -> web.Response:
     return encode_response({"next": page.next, "total": page.total, "complete": page.complete, "streams": streams})
 
 
+async def sum_by_user(request: Request) -> web.Response:
+    """``GET /v1/admin/streams/users``: add up the open streams of all server processes by user, the largest first."""
+    asked = query.parsed_query(request, StreamSumsQuery)
+    sums, total, complete = await request.app[STREAMS].census.read_sums(asked.sort, asked.count)
+    logins: dict[str, str] = {}
+    with suppress(ApiError):  # as in the list of streams
+        logins = await request.app[STORE].users.get_logins(each.uid for each in sums if each.uid)
+    users = [
+        StreamSum(
+            StreamUser(each.uid, logins.get(each.uid)) if each.uid else None, each.reader, each.streams,
+            each.delivered, each.behind, each.buffer,
+        )
+        for each in sums
+    ]  # fmt: skip
+    return encode_response(StreamSums(total, complete, users))
+
+
 async def end(request: Request) -> web.Response:
     """``DELETE /v1/admin/streams/{connection}``: end a stream of any user with the goodbye `closed_by_operator`."""
     connection = request.match_info["connection"]
@@ -191,6 +235,8 @@ ROWS: tuple[Route, ...] = (
     Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, is_write=False),
     Route("GET", "/v1/admin/streams", list_all, "admin", AnyStreamsQuery, response=AnyStreamPage,
           extra_error_statuses=(404,), name="streams.list_all"),
+    Route("GET", "/v1/admin/streams/users", sum_by_user, "admin", StreamSumsQuery, response=StreamSums,
+          name="streams.sum_by_user"),
     Route("DELETE", "/v1/admin/streams/{connection}", end, "admin", status=204, is_write=False, name="streams.end"),
     Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False),
 )

@@ -13,6 +13,7 @@ from stream_server.feed.token_validity_cache import TokenValidityCache
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.visibility.viewer import Viewer
+from stream_server.monitoring.history import HistoryRecorder
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.tracing import Tracing
@@ -45,6 +46,7 @@ SENDER = web.AppKey("sender", Sender)
 
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
+HISTORY = web.AppKey("history", HistoryRecorder)
 OPERATIONS = web.AppKey("operations", Operations)
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 FIXED_PATHS: web.AppKey[Mapping[str, Collection[str]]] = web.AppKey("fixed_paths")

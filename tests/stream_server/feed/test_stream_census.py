@@ -8,6 +8,7 @@ import pytest
 from stream_server.errors import ApiError, InvalidCursor, Unavailable
 from stream_server.feed import stream_census
 from stream_server.feed.stream_census import Order, StreamCensus, StreamRow
+from stream_server.feed.stream_sums import SumOrder
 from stream_server.hub.client import Client, drop_bytes
 from stream_server.store.social.open_streams import CensusQuestion
 from tests.stream_server.hub.world import World
@@ -113,3 +114,34 @@ async def test_who_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_another_place_is_refused(place: str) -> None:
     with pytest.raises(InvalidCursor):
         await census_of(World(), Others()).read_page("behind", 10, place)
+
+
+@pytest.mark.parametrize("order", get_args(SumOrder))
+async def test_streams_of_all_processes_are_added_up_by_user(monkeypatch: pytest.MonkeyPatch, order: SumOrder) -> None:
+    """Polls do not count, equal sums have an order, and a process tells of its largest users only."""
+    monkeypatch.setattr(stream_census, "SLICE_CLIENTS", 2)
+    worlds = World(), World()
+    worlds[1]._requests = opened = 100
+    for world in worlds:
+        world.poll(world.request(track="tea"))
+        for user in ("1", "2", "1", "1", ""):
+            opened += 1
+            world.hub.registry.add(Still(world, user, opened))
+            world.post("tea")
+    others = Others()
+    others.census = (census_of(worlds[1], others, "other"),)
+    census = census_of(worlds[0], others)
+    rows = await read_all(census, "opened", 100)
+    sums, total, complete = await census.read_sums(order, 10)
+    assert (total, complete, len(sums)) == (10, True, 3)
+    values = [getattr(each, order) for each in sums]
+    assert values == sorted(values, reverse=True)
+    assert sums[0].uid == "1"
+    for each in sums:
+        own = [row for row in rows if (row.uid, row.reader) == (each.uid, each.reader)]
+        assert each.streams == len(own)
+        assert each.delivered == sum(row.delivered for row in own)
+        assert each.buffer == sum(row.buffer_bytes for row in own)
+        assert each.behind == max(row.behind for row in own)
+    monkeypatch.setattr(stream_census, "MAX_SUMS", 1)
+    assert [each.uid for each in (await census.read_sums("streams", 10))[0]] == ["1"]

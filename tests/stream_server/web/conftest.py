@@ -20,6 +20,7 @@ from stream_server.events.language import detect_language
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_validity_cache import TokenValidityCache
 from stream_server.hub.disconnect import ReconnectSpread
+from stream_server.monitoring.history import HistoryRecorder
 from stream_server.monitoring.incidents import RecentErrors
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
@@ -74,6 +75,9 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.HUB] = hub_world.World().hub
     app[app_keys.OPERATIONS] = Operations(
         app[app_keys.METRICS], app[app_keys.HUB], lambda: True, app[LIMITS].hits, RecentErrors(), WorkerSockets()
+    )
+    app[app_keys.HISTORY] = HistoryRecorder(
+        app[app_keys.METRICS], app[app_keys.HUB], store.operation_samples, "this server"
     )
     app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
     app[app_keys.LOG_TRIMMER] = LogTrimmer(store.retention, RetentionLimits(7 * 86400, 0), store.subscriptions)

@@ -31,6 +31,7 @@ TRIPS = {
     0: (
         "GET /v1/trends", "GET /v1/admin/operations",
     ),
+    1: ("GET /v1/admin/operations/history",),
     2: (
         "POST /v1/users", "GET /v1/users/me/requests", "GET /v1/users/me/requests/sent", "GET /v1/users/me/blocks",
         "GET /v1/users/me/mutes", "GET /v1/users/search", "GET /v1/users/by-login/{login}",

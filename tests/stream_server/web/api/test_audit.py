@@ -29,6 +29,26 @@ async def test_each_deed_of_an_administrator_is_recorded_once(world: World) -> N
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("note", ["", 'sells "fakes" \\ é'])
+async def test_the_note_of_a_suspension_is_in_the_audit_log(world: World, note: str) -> None:
+    root, ann = await world.user("root"), await world.user("ann")
+    for method in ("PUT", "DELETE"):
+        answer = await world.call(
+            method, f"/v1/admin/suspensions/{ann}", root, scope="admin", params={"note": note} if note else {}
+        )
+        assert answer.status == 200
+    assert [one["details"] for one in await deeds(world, root)] == [note, note]
+
+
+async def test_a_note_with_control_characters_or_too_long_is_refused(world: World) -> None:
+    root, ann = await world.user("root"), await world.user("ann")
+    before = world.state()
+    for note in ("a\nb", "\x00", "n" * 201):
+        answer = await world.call("PUT", f"/v1/admin/suspensions/{ann}", root, scope="admin", params={"note": note})
+        assert answer.error == (400, "invalid_parameter", "note")
+    assert world.state() == before
+
+
 async def test_only_administrators_read_the_audit_log(world: World) -> None:
     ann = await world.user("ann")
     assert (await world.call("GET", "/v1/admin/audit", ann)).error == (403, "insufficient_scope", None)

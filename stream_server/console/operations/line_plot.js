@@ -1,0 +1,108 @@
+// @ts-check
+/** The line of one value over the last hour, with its axes and its highest value. A gap is time without samples. */
+
+import { fill, h, svg } from "../dom.js";
+import { stretched } from "../plot.js";
+import { HOUR_MS } from "./history.js";
+
+/** @typedef {import("./history.js").Sample} Sample */
+
+const BREAK_MS = 25_000; // the server has a sample every ten seconds
+const SHORTEST_MS = 60_000;
+const FLOOR = 0.95; // where zero is, from the top: a line at either edge would be cut
+const CEILING = 0.05;
+
+/** @param {number} time @param {boolean} [isExact] */
+const clock = (time, isExact = false) => new Date(time).toLocaleTimeString([], { timeStyle: isExact ? "medium" : "short", hour12: false });
+
+/** Draws the samples of one value. A field over the drawing reads it at a time: under the pointer, and by the arrow keys. */
+export class LinePlot {
+  area = svg("path", { class: "area" }); line = svg("path", {}); peak = svg("path", { class: "peak" }); mark = svg("path", { class: "mark" });
+  top = h("span", {}); from = h("span", {}); when = h("span", {}); to = h("span", {});
+
+  /** @param {string} name of the value @param {string} label @param {(value: number | null | undefined) => string} write */
+  constructor(name, label, write) {
+    this.name = name;
+    this.label = label;
+    this.write = write;
+    /** @type {Sample[]} */ this.samples = [];
+    /** @type {Sample | undefined} the one that is read */ this.read = undefined;
+    this.scale = 1;
+    this.drawing = stretched("ops-plot", 1, 1, "a plot without values yet", this.area, this.mark, this.line, this.peak);
+    this.tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
+    const hover = (/** @type {PointerEvent} */ event) => this.show(this.nearest(this.end - (1 - event.offsetX / this.range.clientWidth) * this.span));
+    const chosen = () => this.show(this.samples[Number(this.range.value)]);
+    const leave = () => { if (document.activeElement !== this.range) this.show(undefined); };
+    this.range = h("input", { type: "range", class: "ops-range", min: "0", max: "0", "aria-label": `${label}, at`, oninput: chosen, onfocus: chosen, onblur: leave, onpointermove: hover, onpointerleave: leave });
+    this.root = h("div", { class: "ops-plot-box" },
+      h("div", { class: "ops-y", "aria-hidden": "true" }, this.top, h("span", {}, write(0))),
+      h("div", { class: "ops-canvas" }, this.drawing, this.range, this.tip),
+      h("div", { class: "ops-x", "aria-hidden": "true" }, this.from, this.when, this.to));
+  }
+
+  /** @param {Sample[]} samples */
+  draw(samples) {
+    this.samples = samples.filter((sample) => sample.values[this.name] !== null);
+    const highest = this.best((sample) => this.value(sample));
+    const lowest = this.best((sample) => -this.value(sample));
+    if (!highest || !lowest) return;
+    this.scale = this.value(highest) || 1;
+    const found = runs(this.samples);
+    const points = (/** @type {Sample[]} */ run) => run.map((sample) => `L${this.place(sample)}`).join("");
+    this.line.setAttribute("d", found.map((run) => `M${points(run).slice(1)}h0`).join(""));
+    this.area.setAttribute("d", found.map((run) => `M${this.x(run[0])} 1${points(run)}V1z`).join(""));
+    this.peak.setAttribute("d", `M${this.place(highest)}h0`);
+    const most = `at most ${this.text(highest)} at ${clock(highest.time)}`;
+    const minutes = Math.max(1, Math.round(this.span / 60_000));
+    this.drawing.setAttribute("aria-label", `${this.label}, the last ${minutes} minutes: now ${this.text(this.samples.at(-1))}, ${most}, at least ${this.text(lowest)} at ${clock(lowest.time)}`);
+    fill(this.top, this.text(highest));
+    fill(this.from, clock(this.end - this.span));
+    fill(this.when, `max at ${clock(highest.time)}`);
+    fill(this.to, clock(this.end));
+    this.range.max = String(this.samples.length - 1);
+    this.show(this.read && this.nearest(this.read.time));
+  }
+
+  /** Return the first of the samples that a measure finds best. @param {(sample: Sample) => number} measure @returns {Sample | undefined} */
+  best(measure) {
+    return this.samples.reduce((best, sample) => (measure(sample) > measure(best) ? sample : best), this.samples[0]);
+  }
+
+  /** The value of a sample, as text, and its place: from the left, and as a point of a path. */
+  value = (/** @type {Sample} */ sample) => sample.values[this.name] ?? 0;
+  text = (/** @type {Sample | undefined} */ sample) => this.write(sample?.values[this.name]);
+  x = (/** @type {Sample} */ sample) => 1 - (this.end - sample.time) / this.span;
+  place = (/** @type {Sample} */ sample) => `${this.x(sample)} ${FLOOR - (this.value(sample) / this.scale) * (FLOOR - CEILING)}`;
+
+  /** The end of the hour that is shown, in ms since 1970. */
+  get end() {
+    return this.samples.at(-1)?.time ?? 0;
+  }
+
+  /** The hour fills only as it passes: until then the line takes the width from the first answer on, at least one minute. */
+  get span() {
+    return Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - (this.samples[0]?.time ?? 0)));
+  }
+
+  nearest = (/** @type {number} */ time) => this.best((sample) => -Math.abs(sample.time - time));
+
+  /** Read the plot at a sample. @param {Sample | undefined} sample */
+  show(sample) {
+    this.read = sample;
+    const text = sample ? `${clock(sample.time, true)}  ${this.text(sample)}` : "";
+    fill(this.tip, text);
+    this.mark.setAttribute("d", sample ? `M${this.x(sample)} 0V1` : "");
+    this.range.value = String(sample ? this.samples.indexOf(sample) : this.samples.length - 1);
+    this.range.setAttribute("aria-valuetext", text || this.text(this.samples.at(-1)));
+  }
+}
+
+/** Return the samples in runs without gaps. @param {Sample[]} samples */
+function runs(samples) {
+  const found = /** @type {Sample[][]} */ ([]);
+  samples.forEach((sample, at) => {
+    if (at && sample.time - samples[at - 1].time <= BREAK_MS) found.at(-1)?.push(sample);
+    else found.push([sample]);
+  });
+  return found;
+}

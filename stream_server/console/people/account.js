@@ -1,0 +1,78 @@
+// @ts-check
+/** The user's own account: the sessions, the open streams, the password, and its end. */
+
+import { fill, h, isolate } from "../dom.js";
+import { form, formEnd, problemBox } from "../forms.js";
+import { tabs } from "./collections.js";
+import { deleteAccount } from "./profile.js";
+import { counted, timeAgo } from "./text.js";
+import { deed } from "./user_row.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {Record<string, [string, (page: Page) => any]>} Tabs  the title and the content of each tab */
+
+const TABS = /** @type {Tabs} */ ({
+  sessions: ["Sessions", sessions], streams: ["Streams", streams], password: ["Password", password],
+  end: ["Delete account", (page) => deleteAccount(page.site, page.site.me, () => page.site.app.go("#/people/account"))],
+});
+
+/** @param {Page} page @param {string} [tab] */
+export function account(page, tab = "") {
+  const email = h("span", {});
+  page.show("Account", h("p", { class: "muted" }, "You are ", isolate(`@${page.site.me.login}`), email, "."), tabbed(page, "#/people/account", "Of your account", TABS, tab));
+  void page.attempt(async () => fill(email, ", ", isolate((await page.site.get("/v1/users/me")).email ?? "without an email address")));
+}
+
+/** Return tabs, and the content of the one that the address names, or else of the first. @param {Page} page @param {string} href @param {string} label @param {Tabs} all @param {string} wanted */
+export function tabbed(page, href, label, all, wanted) {
+  const shown = Object.hasOwn(all, wanted) ? wanted : Object.keys(all)[0];
+  return h("div", { class: "stack" }, tabs(href, shown, Object.entries(all).map(([name, [title]]) => [name, title]), label), all[shown][1](page));
+}
+
+/** Return the button that ends something; until it is sent, that can be undone. @param {Page} page @param {string} text @param {string} path */
+const endButton = (page, text, path) => h("button", { type: "button", class: "danger", onclick: () => page.site.app.undo.later({ text, method: "DELETE", path, hides: path }) }, "End");
+
+/** @param {Page} page */
+function sessions(page) {
+  const { app } = page.site;
+  const askToEnd = async () => {
+    const others = (await page.site.get("/v1/sessions")).sessions.filter((/** @type {any} */ one) => !one.current);
+    const window = app.dialog("End all other sessions?", form({ class: "stack" }, [
+      h("p", {}, `${counted(others.length, "other session")}: whoever uses them has to sign in again. Their streams end.`), problemBox(), formEnd("End them", () => window.close()),
+    ], async () => {
+      for (const { id } of others) await app.client.request("DELETE", `/v1/sessions/${id}`).catch((/** @type {any} */ error) => { if (error.status !== 404) throw error; });
+      window.close();
+      page.site.reload();
+    }));
+  };
+  const row = (/** @type {any} */ one) => app.undo.tie(h("div", { class: "entry" },
+    h("span", { class: "grow" }, isolate(one.agent || "An unknown program")), h("span", { class: "muted" }, "begun ", timeAgo(one.created), ", used ", timeAgo(one.used)),
+    one.current ? h("span", { class: "pill" }, "this one") : endButton(page, "The session ends, with its streams", `/v1/sessions/${one.id}`)), `/v1/sessions/${one.id}`);
+  return [page.feed("/v1/sessions", "sessions", { label: "Your sessions", empty: "No session: this token was made by the command line." }, row).root, deed("End all other sessions …", askToEnd, "danger")];
+}
+
+/** @param {Page} page */
+function streams(page) {
+  const row = (/** @type {any} */ one) => {
+    const path = `/v1/streams/${one.connection}`;
+    return page.site.app.undo.tie(h("div", {},
+      h("div", { class: "entry" }, h("code", { class: "grow" }, isolate(one.path + (one.parameters && `?${one.parameters}`))), endButton(page, "The stream ends: its client is told that you closed it", path)),
+      h("div", { class: "entry muted" }, h("span", {}, "opened ", timeAgo(one.opened)), h("span", {}, one.live ? "live" : `catching up, ${counted(one.behind, "entry", "entries")} behind`),
+        h("span", {}, `${counted(one.delivered, "event")} delivered`), h("span", {}, "since ", h("code", {}, one.since)), h("span", {}, "cursor ", h("code", {}, one.cursor)))), path);
+  };
+  return [page.feed("/v1/streams", "streams", { label: "Your open streams", empty: "You have no open stream." }, row).root, deed("Load again", async () => page.site.reload())];
+}
+
+/** @param {Page} page */
+function password(page) {
+  const field = (/** @type {string} */ label, /** @type {any} */ attributes) => h("label", {}, label, h("input", { type: "password", required: true, maxlength: "256", ...attributes }));
+  return form({ class: "card stack", "aria-label": "Change the password" }, [
+    h("p", {}, "All your other sessions end, with their streams. This one goes on."),
+    field("Your present password", { name: "password", autocomplete: "current-password" }),
+    field("The new password, at least 8 characters", { name: "new_password", autocomplete: "new-password", minlength: "8" }), problemBox(), formEnd("Change the password"),
+  ], async (made) => {
+    await page.site.app.client.request("PUT", "/v1/users/me/password", { body: Object.fromEntries(new FormData(made)) });
+    made.reset();
+    page.site.app.say("Your password is changed. Your other sessions have ended.");
+  });
+}

@@ -1,0 +1,166 @@
+"""The account of a user and the moderation of an administrator: each deed has its effect, and no other."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import ViewportSize, expect
+
+from tests.browser.windows import DESKTOP, Window, Windows, named_user, session
+from tests.end_to_end.api import Api, mint
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.extended
+
+NARROW: ViewportSize = {"width": 320, "height": 480}
+"""What a zoom of 400 % leaves of a usual window."""
+
+ADMIN = "read write stream admin"
+PASSWORD = "correct horse"
+
+
+async def logged_in(api: Api, login: str, agent: str, password: str = PASSWORD) -> Any:
+    """Return the answer to a log-in with this User-Agent."""
+    body, headers = {"login": login, "password": password}, {"User-Agent": agent}
+    return await api.done("POST", "/v1/sessions", json=body, headers=headers)
+
+
+async def agents(api: Api, token: str) -> set[str]:
+    return {one["agent"] for one in (await api.done("GET", "/v1/sessions", token=token))["sessions"]}
+
+
+async def send_now(window: Window) -> None:
+    """Let what can be undone be done: dismiss the notes."""
+    for button in await window.page.locator(".notes").get_by_role("button", name="Dismiss").all():
+        await button.click()
+
+
+async def faultless(window: Window) -> None:
+    """The page has no faults, and no part of it is wider than a window at 400 %."""
+    assert await window.faults() == []
+    await window.page.set_viewport_size(NARROW)
+    assert await window.page.evaluate("document.querySelector('main').scrollWidth <= innerWidth")
+    await window.page.set_viewport_size(DESKTOP)
+
+
+async def test_sessions_end_and_the_password_changes(site_api: Api, windows: Windows) -> None:
+    """One session ends, then all others, then others again by the new password; the own one goes on all the time."""
+    user = await site_api.sign_up("vera")
+    own = await logged_in(site_api, "vera", "own browser")
+    for agent in ("lost phone", "tablet", "work"):
+        await logged_in(site_api, "vera", agent)
+    window = await windows.open(None, "/")
+    await window.enter(session(user, "", own["token"]), "/#/streams")
+    await window.page.get_by_role("button", name="Signed in as vera").click()
+    await window.page.get_by_role("link", name="Account and sessions").click()
+    rows = window.page.get_by_role("group", name="Your sessions").locator(".entry:visible")
+    await expect(rows.filter(has_text="own browser")).to_contain_text("this one")
+    await expect(window.page.locator(".page")).to_contain_text("vera@example.com")
+    await faultless(window)
+    await rows.filter(has_text="lost phone").get_by_role("button", name="End").click()
+    await expect(rows).to_have_count(3)
+    assert await agents(site_api, own["token"]) == {"own browser", "lost phone", "tablet", "work"}
+    await send_now(window)
+
+    async def has_ended() -> bool:
+        return await agents(site_api, own["token"]) == {"own browser", "tablet", "work"}
+
+    await eventually(has_ended, what="the end of one session")
+    await window.button("End all other sessions …").click()
+    await expect(window.page.get_by_role("dialog")).to_contain_text("2 other sessions")
+    assert await agents(site_api, own["token"]) == {"own browser", "tablet", "work"}
+    await window.button("End them").click()
+    await expect(rows).to_have_count(1)
+    assert await agents(site_api, own["token"]) == {"own browser"}
+
+    await logged_in(site_api, "vera", "late")
+    await window.page.get_by_role("link", name="Password").click()
+    window.expects_refusals = True
+    for present, told in (("wrong one", "The password is wrong (password)."), (PASSWORD, "")):
+        await window.page.get_by_label("Your present password").fill(present)
+        await window.page.get_by_label("The new password").fill("battery staple")
+        await window.button("Change the password").click()
+        if told:
+            await expect(window.page.get_by_role("alert").filter(has_text=told)).to_be_visible()
+            await expect(window.page.get_by_label("Your present password")).to_be_focused()
+    await expect(window.page.locator(".notes")).to_contain_text("Your password is changed")
+    assert await agents(site_api, own["token"]) == {"own browser"}
+    await logged_in(site_api, "vera", "new", "battery staple")
+    await faultless(window)
+
+
+async def test_a_user_sees_and_ends_own_streams(site_api: Api, windows: Windows) -> None:
+    user, other = await named_user(site_api, "wanda"), await named_user(site_api, "wilma")
+    window = await windows.open(user, "/#/people")
+    async with (
+        await site_api.stream({"track": "tulips"}, uid=user["id"]) as stream,
+        await site_api.stream({"track": "roses"}, uid=other["id"]),
+    ):
+        await window.go("#/people/account/streams", "tulips")
+        rows = window.page.get_by_role("group", name="Your open streams").locator("> div")
+        row = rows.filter(has_text="tulips")
+        await expect(row).to_contain_text("0 events delivered")
+        await expect(row).to_contain_text(f"since {stream.of('hello')[0]['cursor']}")
+        await expect(rows.filter(has_text="roses")).to_have_count(0)
+        await faultless(window)
+        await row.get_by_role("button", name="End").click()
+        await expect(row).to_be_hidden()
+        await window.button("Undo").click()
+        await expect(row).to_be_visible()
+        await row.get_by_role("button", name="End").click()
+        await send_now(window)
+        await stream.until(lambda consumer: consumer.of("goodbye"))
+        assert stream.of("goodbye")[0]["code"] == "closed_by_user"
+
+
+async def test_a_report_is_decided_and_the_audit_tells_of_it(site_api: Api, windows: Windows) -> None:
+    """An administrator reads a report, suspends its user, lifts that, and suspends another user with a reason."""
+    root, xaver, yoko = [await named_user(site_api, login) for login in ("root", "xaver", "yoko")]
+    token = mint(xaver["id"])
+    status = await site_api.done("POST", "/v1/statuses", token=token, json={"message": "buy <b>pills</b>"})
+    for body in ({"status": status["id"], "reason": "spam"}, {"user": xaver["id"], "reason": "abuse", "note": "rude"}):
+        await site_api.done("POST", "/v1/reports", token=mint(yoko["id"]), json=body)
+    window = await windows.open(root, "/#/people/moderation", scope=ADMIN)
+    reports = window.page.get_by_role("article")  # with those of other tests
+    spam, abuse = reports.filter(has_text="pills"), reports.filter(has_text="rude")
+    await expect(spam).to_have_attribute("aria-label", "Report: spam")
+    await expect(spam.locator("blockquote")).to_contain_text("buy <b>pills</b>")
+    await expect(spam).to_contain_text("by @yoko")
+    await expect(abuse).to_contain_text("rude")
+    await expect(abuse.get_by_role("button")).to_have_count(2)
+    await faultless(window)
+    await spam.get_by_label("Note of the decision").fill("sells pills")
+    await spam.get_by_role("button", name="Suspend user").click()
+    await expect(spam).to_be_hidden()
+    assert (await site_api.call("GET", "/v1/users/me", token=token)).status == 200
+    await send_now(window)
+
+    async def is_suspended(user: dict[str, Any]) -> bool:
+        return (await site_api.call("GET", "/v1/users/me", token=mint(user["id"]))).status == 403
+
+    await eventually(lambda: is_suspended(xaver), what="the suspension")
+    await window.button("Decided").click()
+    await expect(spam).to_contain_text("suspended")
+    await expect(spam).to_contain_text("by @root: sells pills")
+
+    await window.page.get_by_role("link", name="Suspensions").click()
+    row = window.page.locator(".user-row")
+    await row.filter(has_text="@xaver").get_by_role("button", name="Lift").click()
+    await send_now(window)
+    await window.page.get_by_label("Username").fill("@yoko")
+    await window.page.get_by_role("textbox", name="Note").fill('reports "all"')
+    await window.button("Suspend").click()
+    await send_now(window)
+    await eventually(lambda: is_suspended(yoko), what="the second suspension")
+    await expect(row.filter(has_text="@yoko")).to_be_visible()
+    await faultless(window)
+
+    await window.page.get_by_role("link", name="Audit").click()
+    rows = window.page.locator(".feed-list .entry")
+    await expect(rows.nth(0)).to_contain_text("suspend")
+    await expect(rows.nth(0)).to_contain_text('reports "all"')
+    await expect(rows.nth(1)).to_contain_text("reinstate")
+    await expect(rows.nth(1)).to_contain_text("@xaver")
+    await expect(rows.nth(2)).to_contain_text("decide")
+    await expect(rows.nth(2)).to_contain_text("@root")
+    await faultless(window)
+    await site_api.done("DELETE", f"/v1/admin/suspensions/{yoko['id']}", token=mint(root["id"], ADMIN))
