@@ -247,8 +247,8 @@ export class Client {
    * answer that makes a webhook is the only one with its secret. @param {string} name
    * @param {StreamParameters} parameters @param {SubscriptionOptions} [options] @returns {Promise<Subscription>}
    */
-  async putSubscription(name, parameters, { since, parts, deliver, batch } = {}) {
-    const body = { parameters, since, parts, deliver: deliver === undefined ? undefined : { url: deliver, batch } };
+  async putSubscription(name, parameters, { since, parts, deliver, batch, paused } = {}) {
+    const body = { parameters, since, parts, deliver: deliver === undefined ? undefined : { url: deliver, batch, paused } };
     return this.request("PUT", subscriptionPath(name), { body });
   }
 
