@@ -214,25 +214,37 @@ class Rules(Filter):
         return super().without_failed(rule_id) if rule_id is None else self.with_changes((), (rule_id,))
 
     def with_changes(self, added: Sequence[NamedRule], removed: Collection[str]) -> Self:
-        """Return a copy of the filter with the rules ``added``, and without the rules whose ids are in ``removed``."""
+        """Return a copy of the filter with the rules ``added``, and without the rules whose ids are in ``removed``.
+
+        An added rule with the id of another one takes its place.
+        """
         changed = copy(self)
         changed._change_rules(added, removed)  # noqa: SLF001 - a new object of this class
         return changed
 
     def _change_rules(self, added: Iterable[NamedRule], removed: Collection[str]) -> None:
         self._rules, self._rules_without_keys = dict(self._rules), set(self._rules_without_keys)
-        by_key = None if self._by_key is None else dict(self._by_key)
+        self._by_key = None if self._by_key is None else dict(self._by_key)
         for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
-            self._rules_without_keys.discard(nth)
-            rule = self._rules.pop(nth).rule
-            self._chars -= len(rule.text)
-            if by_key is not None:
-                _unlist_keys(by_key, nth, rule)
-        self._by_key = by_key
+            self._forget(nth)
+            del self._rules[nth]
         self._add_rules(added)
 
+    def _forget(self, nth: int) -> None:
+        rule = self._rules[nth].rule
+        self._rules_without_keys.discard(nth)
+        self._chars -= len(rule.text)
+        if self._by_key is not None:
+            _unlist_keys(self._by_key, nth, rule)
+
     def _add_rules(self, added: Iterable[NamedRule]) -> None:
-        for nth, named in enumerate(added, start=next(reversed(self._rules), -1) + 1):
+        places = {named.id: nth for nth, named in self._rules.items()}
+        for named in added:
+            nth = places.get(named.id)
+            if nth is None:
+                nth = next(reversed(self._rules), -1) + 1
+            else:
+                self._forget(nth)
             self._rules[nth] = named
             self._chars += len(named.rule.text)
             if not named.rule.has_keys:
@@ -308,9 +320,9 @@ class SavedRules(Rules):
         return self.user_id, super().canonical_form
 
     @property
-    def rule_ids(self) -> list[str]:
-        """The ids of the saved rules, oldest first."""
-        return [named.id for named in self._rules.values()]
+    def named_rules(self) -> Collection[NamedRule]:
+        """The saved rules, oldest first."""
+        return self._rules.values()
 
 
 def _list_keys(by_key: dict[Key, tuple[int, ...]], nth: int, rule: Rule) -> None:

@@ -34,6 +34,15 @@ class RuleCalls:
         answer = await self._transport.request_raw("POST", "/v1/rules", body=body, **options)
         return decode_answer(answer, tuple[RuleAnswer, ...], "rules")  # type: ignore[no-any-return]  # a type made at run time
 
+    @call("PUT", "rules/{rule_id}")
+    def change_rule(
+        self, rule_id: str, rule: str, *, tag: str = "", dry_run: bool = False, **options: Unpack[WriteOptions]
+    ) -> RuleAnswer:
+        """Change a saved rule, which keeps its id. Streams use the old rule before one position, and the new one after.
+
+        Without ``tag``, the rule has none afterwards. A dry run only checks the rule.
+        """
+
     @call("POST", "rules/delete", "deleted")
     def delete_rules(self, ids: Sequence[str], **options: Unpack[WriteOptions]) -> tuple[str, ...]:
         """Delete saved rules. Return the ids of the deleted ones, without the ids that no rule has."""

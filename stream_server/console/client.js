@@ -12,7 +12,7 @@
 // read by `fetch`, unless you give one as an option, such as `{ WebSocket }` of the package `ws`. What is marked @internal
 // is not in the types of the npm package.
 
-/** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, SentWebhook, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState, Subscription, SubscriptionOptions, WebhookSecret } from "./types.d.ts" */
+/** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, RuleAnswer, SentWebhook, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState, Subscription, SubscriptionOptions, WebhookSecret } from "./types.d.ts" */
 
 
 const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
@@ -250,6 +250,14 @@ export class Client {
   async putSubscription(name, parameters, { since, parts, deliver, batch, paused } = {}) {
     const body = { parameters, since, parts, deliver: deliver === undefined ? undefined : { url: deliver, batch, paused } };
     return this.request("PUT", subscriptionPath(name), { body });
+  }
+
+  /**
+   * Changes a saved rule, which keeps its id, at one position of the log. Without a tag it has none afterwards.
+   * @param {string} id @param {string} rule @param {{ tag?: string, dryRun?: boolean }} [options] @returns {Promise<RuleAnswer>}
+   */
+  async changeRule(id, rule, { tag, dryRun } = {}) {
+    return this.request("PUT", `/v1/rules/${encodeURIComponent(id)}`, { body: { rule, tag, dry_run: dryRun } });
   }
 
   /** Reads the user's named subscriptions, and how far behind each is. @returns {Promise<Subscription[]>} */

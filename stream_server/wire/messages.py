@@ -280,8 +280,9 @@ class Gap(Control, frozen=True, rename={"start": "from", "end": "to"}):
 class Effective(Control, frozen=True):
     """Other filters apply from here on.
 
-    The caller's saved rules changed: ids ``added`` and ``removed``, and the number of ``rules`` now. Or the stream was
-    updated by WebSocket: ``parameters`` are its filters now, as a query, and ``id`` is that of the update.
+    The caller's saved rules changed: ids ``added`` and ``removed`` (a rule in both was changed), and the number of
+    ``rules`` now. Or the stream was updated by WebSocket: ``parameters`` are its filters now, as a query, and ``id`` is
+    that of the update.
     """
 
     left_out: ClassVar[frozenset[str]] = Event.left_out | {"added", "removed", "rules", "parameters", "id"}

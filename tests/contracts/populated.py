@@ -225,6 +225,7 @@ BODIES: Known = {
     ("POST", "/v1/talks/{id}/messages"): lambda _: [{"message": "hello"}],
     ("PUT", "/v1/talks/{id}/read"): lambda w: [{"id": one} for one in w.of("messages")],
     ("POST", "/v1/rules"): lambda _: [{**RULES, "dry_run": True}, RULES],
+    ("PUT", "/v1/rules/{id}"): lambda _: [{"rule": "milk", "dry_run": True}, {"rule": "milk", "tag": "b"}],
     ("POST", "/v1/rules/delete"): lambda w: [{"ids": [*w.of("rules"), "7"], "dry_run": d} for d in (True, False)],
     ("POST", "/v1/rules/explain"): _questions,
     ("POST", "/v1/rules/preview"): lambda _: [

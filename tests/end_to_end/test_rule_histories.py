@@ -86,9 +86,9 @@ class Model:
 
     def _change(self, wire: Any, cursor: str) -> Received:
         added = [rule["id"] for rule in wire["added"]]
-        for rule_id in wire["removed"]:
+        for rule_id in {*wire["removed"]} - {*added}:  # a rule with both was changed, and keeps its place
             del self._had[rule_id]
-        self._had |= {rule_id: self._texts[rule_id] for rule_id in added}
+        self._had |= {rule["id"]: self._texts[rule["rule"]] for rule in wire["added"]}
         return "effective", cursor, tuple(added), tuple(wire["removed"]), len(self._had)
 
     def check(self, name: str, received: list[Received], expected: list[Expected]) -> None:
@@ -268,7 +268,7 @@ def _iso(ms: int) -> str:
 
 
 class History:
-    """What happens: a user saves and removes rules, others too, and an author posts and deletes."""
+    """What happens: a user saves, changes and removes rules, others too, and an author posts and deletes."""
 
     def __init__(self, api: Api, seed: int, users: list[str]) -> None:
         self.api, self.chance = api, random.Random(seed)
@@ -290,8 +290,16 @@ class History:
         body = {"rules": [{"rule": text.written, "tag": f"{self.chance.random()}"} for text in texts]}
         made = (await self.api.done("POST", "/v1/rules", token=mint(uid or self.uid), json=body))["rules"]
         if uid is None:
-            self.texts |= {rule["id"]: text for rule, text in zip(made, texts, strict=True)}
+            self.texts |= {rule["rule"]: text for rule, text in zip(made, texts, strict=True)}
             self.had += [rule["id"] for rule in made]
+
+    async def change(self, text: Text) -> None:
+        """Change a rule. Another task may have removed it at the same time."""
+        path, tag = f"/v1/rules/{self.chance.choice(self.had)}", f"{self.chance.random()}"
+        answer = await self.api.call("PUT", path, token=mint(self.uid), json={"rule": text.written, "tag": tag})
+        assert answer.status in (200, 404), answer
+        if answer.status == 200:
+            self.texts[answer.json["rule"]] = text
 
     async def remove(self) -> None:
         removable = self.had[1:]  # who has no rules gets no v2 stream
@@ -311,16 +319,17 @@ class History:
     def _act(self) -> Coroutine[Any, Any, None]:
         drawn = self.chance.random()
         if drawn < 0.2:
-            texts = []
-            for _ in range(self.chance.randint(1, 3)):
-                words = self.chance.sample(WORDS, 3)
-                texts.append(
-                    Text(tuple(words[: self.chance.randint(1, 2)]), tuple(words[2 : self.chance.randint(2, 3)]))
-                )
+            texts = [self._text() for _ in range(self.chance.randint(1, 3))]
             return self.save(*texts, uid=self.other if drawn < 0.03 else None)
         if drawn < 0.35:
             return self.remove()
-        return self.delete() if drawn < 0.42 else self.post()
+        if drawn < 0.48:
+            return self.change(self._text())
+        return self.delete() if drawn < 0.55 else self.post()
+
+    def _text(self) -> Text:
+        words = self.chance.sample(WORDS, 3)
+        return Text(tuple(words[: self.chance.randint(1, 2)]), tuple(words[2 : self.chance.randint(2, 3)]))
 
     def _come(self) -> None:
         """Let another reader come: at the head, or at an old place of the log."""

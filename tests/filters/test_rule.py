@@ -169,13 +169,28 @@ def test_changed_rules_equal_newly_made_ones(registry: Registry) -> None:
         .with_changes((), ("31", "0"))
     )
     made = SavedRules("1", [one for one in named if one.id not in {*gone, "31"}])
-    assert (changed, changed.rule_ids) == (made, made.rule_ids)
+    assert (changed, [*changed.named_rules]) == (made, [*made.named_rules])
     assert _keys(changed) == _keys(made)
     for text in ("w1 w3", "v5", "v22", "v39", "v0", "v31", "w6"):
         assert changed.matched_items(post(text)) == made.matched_items(post(text)), text
-    assert first.rule_ids == [one.id for one in named[:20]]
+    assert [*first.named_rules] == named[:20]
     assert first.matched_items(post("v0"))
     assert not first.matched_items(post("v22"))
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_changed_rule_keeps_its_place(registry: Registry, count: int) -> None:
+    """So streams that saw the change name the matching rules in the order of those that begin after it."""
+    named = [NamedRule(str(n), "", Rule.parse(f"w{n % 7} OR v{n}", registry)) for n in range(count)]
+    first = SavedRules("1", named)
+    assert _marks(first, "w1 tea") == [(one.id, "") for one in named[1::7]]
+    new = [NamedRule("1", "new", Rule.parse("tea", registry)), NamedRule("99", "", Rule.parse("tea", registry))]
+    changed = first.with_changes(new, ())
+    made = SavedRules("1", [named[0], new[0], *named[2:], new[1]])
+    assert (changed, [*changed.named_rules], _keys(changed)) == (made, [*made.named_rules], _keys(made))
+    assert _marks(changed, "w0 v1 tea") == _marks(made, "w0 v1 tea")
+    assert _marks(changed, "v1") == []
+    assert _marks(first, "v1 tea") == [("1", "")]
 
 
 def test_rules_with_very_many_keys_are_not_indexed(registry: Registry) -> None:

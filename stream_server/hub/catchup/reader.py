@@ -8,8 +8,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 from weakref import WeakValueDictionary
+
+import msgspec
 
 from filters.base import FilterFailure
 from filters.error import ParameterError
@@ -50,7 +53,7 @@ class SavedRulesCache:
 
     def __init__(self, parse_rule: ParseRule) -> None:
         self._parse_rule = parse_rule
-        self._cache: WeakValueDictionary[tuple[str, tuple[str, ...]], SavedRules] = WeakValueDictionary()
+        self._cache: WeakValueDictionary[tuple[str, bytes], SavedRules] = WeakValueDictionary()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def build(self, uid: str, saved: Collection[SavedRule], parse_rule: ParseRule | None = None) -> SavedRules:
@@ -74,19 +77,26 @@ class SavedRulesCache:
     async def _get_changed(
         self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str], parse_rule: ParseRule
     ) -> SavedRules:
-        """Return the rules that a user has after adding ``added`` and removing those with an id in ``removed``."""
-        # The position before a trimmed log's first entry lies between the ids of the rules that this entry adds.
-        replaced = {*removed, *(rule.id for rule in added)}
-        ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in replaced), *(rule.id for rule in added))
+        """Return the rules that a user has after adding ``added`` and removing those with an id in ``removed``.
+
+        An added rule takes the place of the one with its id: the rule was changed, or the position is one before a
+        trimmed log's first entry, which lies between the ids of the rules that this entry adds.
+        """
+        new = {rule.id: rule for rule in added}
+        gone = {*removed} - new.keys()
+        after = {each.id: (each.id, each.tag, each.rule.text) for each in before.named_rules if each.id not in gone}
+        after |= {rule.id: (rule.id, rule.tag, rule.rule) for rule in added}
+        version = blake2b(msgspec.json.encode(list(after.values())), digest_size=16).digest()
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
-            rules = self._cache.get((before.user_id, ids))
+            rules = self._cache.get((before.user_id, version))
             if rules is None:
-                rules, named = before.with_changes((), replaced), await self._parse_saved(added, parse_rule)
+                named = await self._parse_saved(added, parse_rule)
+                rules = before.with_changes((), gone | (new.keys() - {one.id for one in named}))
                 # Other tasks get their turn between slices: to index the keys of a thousand rules takes seconds.
                 for start in range(0, len(named), MAX_RULES_PER_SLICE):
                     rules = rules.with_changes(named[start : start + MAX_RULES_PER_SLICE], ())
                     await asyncio.sleep(0)
-                self._cache[before.user_id, ids] = rules
+                self._cache[before.user_id, version] = rules
             return rules
 
     async def _parse_saved(self, saved: Iterable[SavedRule], parse_rule: ParseRule) -> list[NamedRule]:

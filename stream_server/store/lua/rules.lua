@@ -65,6 +65,31 @@ local function keep_removed(uid, rows, number, cursor)
   end
 end
 
+-- Changes a saved filter rule of a user, which keeps its id: the entry removes the old version and adds the new one.
+-- `dry_run` is '1' or '0'. `member` is the new text and tag as JSON members. Reply: position or `unchanged` (the rule has
+-- this text and tag already, or another one has them); the id of the rule that has them now.
+function deed.saved_rules_change(uid, id, dry_run, member) --> holder
+  local key = KEY.rules .. uid
+  local kept, row, bytes, holder = redis.call('HGETALL', key), nil, 0, id
+  for i = 1, #kept, 2 do
+    bytes = bytes + #kept[i + 1]
+    if kept[i] == id then row = kept[i + 1] end
+    if kept[i + 1]:match('^{"id":"%d+",(.*),"created":"[^"]*"}$') == member then holder = kept[i] end
+  end
+  if not row then refuse('NOT_FOUND rule id') end
+  local wire = '{"id":"' .. id .. '",' .. member
+  local changed = wire .. row:match(',"created":"[^"]*"}$')
+  if changed == row or holder ~= id then return keep_reply('unchanged', holder) end
+  if bytes - #row + #changed > MAX_RULE_BYTES then refuse('TOO_MANY rules rule') end
+  if dry_run == '1' then return keep_reply('unchanged', id) end
+  local ms, seq, n = next_position()
+  local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '","added":[' .. wire
+    .. '}],"removed":["' .. id .. '"]}}', ms, seq, n)
+  redis.call('HSET', key, id, changed)
+  keep_removed(uid, {row}, make_id(ms, seq), (position:gsub(' ', '.')))
+  return keep_reply(position, id)
+end
+
 -- Removes saved filter rules of a user. `dry_run` is '1' or '0'. From REST on there are ids. Reply: position or
 -- `unchanged`; the ids that exist.
 function deed.saved_rules_remove(uid, dry_run, ...) --> removed

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream_server.errors import NotFound
+from stream_server.errors import Conflict, NotFound
 from stream_server.events import internal
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
@@ -32,10 +32,10 @@ class StoredRule(internal.SavedRule, frozen=True):
 
 
 class _RemovedRule(internal.SavedRule, frozen=True):
-    """A removed rule. ``removed`` is the cursor of the removal.
+    """A removed rule, or the version of a rule before a change. ``removed`` is the cursor at which it ended.
 
     Redis keeps a limited number of removed rules. One object with an empty id stands for the forgotten ones: all rules
-    whose removal has its cursor or an earlier one.
+    and versions that ended at its cursor or an earlier one.
     """
 
     removed: str = ""
@@ -55,9 +55,9 @@ class AddRuleOutcome(NamedTuple):
 
 
 class StoredRules(Noun):
-    """Adds, removes and reads the filter rules that a user saves. No two rules of a user have the same text and tag.
+    """Adds, changes, removes and reads the filter rules that a user saves.
 
-    A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
+    No two rules of a user have the same text and tag. A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
     the log. When the user's streams reach this entry, they switch to the new rules. Removed rules are kept for streams
     that begin before the removal: while it is on the log, and up to :data:`MAX_REMOVED_BYTES_PER_USER`.
     """
@@ -74,16 +74,19 @@ class StoredRules(Noun):
 
         Redis forgets the oldest removed rules. If it has forgotten a rule of this position, return the rules at the
         first later position at which Redis knows all of them, and that position. The ids of rules and removals are in
-        the order of the log.
+        the order of the log. A rule that was changed has several versions, each of which ended at its removal.
         """
         living, removed = ("HVALS", keys.key_for("rules", uid)), keys.key_for("removed_rules", uid)
         removed_later = ("ZRANGEBYSCORE", removed, f"({position.status_number}", "+inf")
         rows, later = await self._redis.execute_at_once(living, removed_later)
         gone = [msgspec.json.decode(row, type=_RemovedRule) for row in later]
         known = max([position, *(parse_cursor(rule.removed.encode()) for rule in gone if not rule.id)])
-        rules = [msgspec.json.decode(row, type=internal.SavedRule) for row in rows] + [rule for rule in gone if rule.id]
-        then = [rule for rule in rules if int(rule.id) <= known.status_number]
-        return sorted(then, key=lambda rule: int(rule.id)), known
+        rules = [rule for rule in gone if rule.id] + [msgspec.json.decode(row, type=internal.SavedRule) for row in rows]
+        then: dict[str, internal.SavedRule] = {}
+        for rule in rules:  # of the versions that ended later, the first one was in force
+            if int(rule.id) <= known.status_number:
+                then.setdefault(rule.id, rule)
+        return sorted(then.values(), key=lambda rule: int(rule.id)), known
 
     async def add(
         self,
@@ -127,6 +130,24 @@ class StoredRules(Noun):
                 stored = StoredRule(rule_id, text, tag, created=format_iso_time(created_ms(int(rule_id))))
             outcomes.append(AddRuleOutcome(stored, word.startswith("=")))
         return outcomes
+
+    async def change(
+        self, uid: str, rule_id: str, rule: tuple[str, str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
+    ) -> StoredRule:
+        """Give a saved rule another (canonical text, tag). It keeps its id. Returns the rule as it is afterwards.
+
+        With ``dry_run``, or if the rule has this text and tag already, the call writes nothing. Raises NotFound if the
+        user has no rule with this id, Conflict if another rule has this text and tag, and TooLarge ``too_many`` if the
+        user would have more than `MAX_RULE_BYTES_PER_USER` bytes of rules.
+        """
+        text, tag = rule
+        member = msgspec.json.encode({"rule": text, "tag": tag})[1:-1]
+        reply = await self._scripts.write(
+            "saved_rules_change", idempotency_key, uid=uid, id=rule_id, dry_run=int(dry_run), member=member
+        )
+        if not reply.is_repeat and (holder := reply.first_time["holder"].decode()) != rule_id:
+            raise Conflict(f"a rule with this text and tag already exists as {holder}", param="rule")
+        return StoredRule(rule_id, text, tag, created=format_iso_time(created_ms(int(rule_id))))
 
     async def remove(
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False

@@ -64,6 +64,12 @@ class NewRules(Body):
     dry_run: DryRun = False
 
 
+class RuleChange(NewRule):
+    """The body of ``PUT /v1/rules/{id}``: the new rule. Without ``tag``, the rule has none afterwards."""
+
+    dry_run: DryRun = False
+
+
 class RuleList(msgspec.Struct):
     """The rules of a user, the oldest first."""
 
@@ -147,6 +153,17 @@ async def list_operators(request: Request) -> web.Response:
     specs = usable_specs(request.app[SUBSCRIPTION_PARSER].registry)
     names = ("name", "value", "help", "example", "standalone", "negatable")
     return encode_response({"operators": [{name: getattr(spec, name) for name in names} for spec in specs]})
+
+
+async def change(request: Request) -> web.Response:
+    """``PUT /v1/rules/{id}``: change one of the caller's rules at one position of the log; it keeps its id."""
+    rule_id = query.read_path_id(request)
+    asked, key = await read_keyed_body(RuleChange, request)
+    rule, store = await _parse_rule(request, asked.rule), request.app[STORE]
+    await _check_logins(request, [rule], lambda _: "rule")
+    changed = (rule.text, asked.tag)
+    saved = await store.rules.change(request[CLAIMS].sub, rule_id, changed, key, dry_run=asked.dry_run)
+    return encode_response(_members_of(saved))
 
 
 async def delete_many(request: Request) -> web.Response:
@@ -281,6 +298,8 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/rules", list_saved, "stream", RulesQuery, response=RuleList),
     Route("GET", "/v1/rules/operators", list_operators, "stream", response=OperatorList),
     Route("POST", "/v1/rules", add, "stream", body=NewRules, response=CreatedRules, status=201, other_statuses=(200,),
+          extra_error_statuses=(409, 413)),
+    Route("PUT", "/v1/rules/{id}", change, "stream", body=RuleChange, response=RuleAnswer,
           extra_error_statuses=(409, 413)),
     write("DELETE", "/v1/rules/{id}", "rules.remove_one", "Delete one of the caller's rules.", scope="stream"),
     Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,

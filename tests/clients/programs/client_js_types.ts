@@ -57,6 +57,8 @@ export async function use(token: string): Promise<void> {
   for (const one of await client.subscriptions()) console.log(one.parts?.[0]?.worker, one.deliver?.outcomes[0]?.milliseconds);
   await client.ack("work", (await client.subscription("work")).cursor, "connection");
   await client.deleteSubscription("work");
+  const rule: string = (await client.changeRule("7", "tea", { tag: "drinks", dryRun: true })).rule;
+  console.log(rule);
   // @ts-expect-error no number of parts
   void client.putSubscription("work", {}, { parts: "four" });
 }

@@ -101,6 +101,8 @@ async def share(ada: Client, bob: Client, me: str, other: str) -> None:
     await ada.mark_talk_read(talk.id, message.id)
     (rule,) = await ada.save_rules({"drinks": "tea -is:reply"})
     assert await ada.rules() == (rule,)
+    changed = await ada.change_rule(rule.id or "", "coffee", tag="drinks")
+    assert (changed.id, changed.rule, await ada.rules()) == (rule.id, "coffee", (changed,))
     assert (await ada.explain_rule("tea", {"message": "a cup of tea"})).matched
     assert (await ada.preview_rule("#tea", 5)).matched == 1
     counted = await ada.count_rules({"drinks": "#tea"}, timedelta(minutes=5), every="day")

@@ -99,6 +99,34 @@ async def test_a_change_whose_rules_are_partly_known_is_applied_once(world: Worl
     assert socket.messages()[1]["rules"] == 3
 
 
+async def test_a_changed_rule_is_the_old_one_before_its_position_and_the_new_one_after(world: World) -> None:
+    """Another stream has changed, and one goes back to the first text: both have the same ids."""
+    saved = {**TEA, "2": "milk"}
+    _, live = world.open(rules="saved", saved=saved)
+    _, slow = world.open(rules="saved", saved=saved)
+    slow.block()
+    world.post("tea" + " leaf" * 40)
+    for word in ("rum", "tea", "ice"):
+        world.change_rules("1", {"1": word}, removed=("1",))
+        for text in ("tea", "rum milk", "ice"):
+            world.post(f"{text} {word}")
+        _, late = world.open(rules="saved", saved={"1": word, "2": "milk"})
+        world.post(f"{word} milk")
+        await late.expect_last_text(f"{word} milk")
+        assert _matched(late) == [(f"{word} milk", ["1", "2"])]
+    await live.expect_last_text("ice milk")
+    slow.unblock()
+    await slow.expect_last_text("ice milk")
+    assert _matched(slow) == _matched(live)
+    assert _matched(live)[1:] == [
+        ("tea rum", ["1"]), ("rum milk rum", ["1", "2"]), ("ice rum", ["1"]), ("rum milk", ["1", "2"]),
+        ("tea tea", ["1"]), ("rum milk tea", ["1", "2"]), ("ice tea", ["1"]), ("tea milk", ["1", "2"]),
+        ("tea ice", ["1"]), ("rum milk ice", ["1", "2"]), ("ice ice", ["1"]), ("ice milk", ["1", "2"]),
+    ]  # fmt: skip
+    changes = [message for message in live.messages() if message["kind"] == "effective"]
+    assert [(one["added"], one["removed"], one["rules"]) for one in changes] == [(["1"], ["1"], 2)] * 3
+
+
 async def test_a_stream_without_rules_waits_until_rules_are_saved(world: World) -> None:
     _, socket = world.open(rules="saved", saved={})
     world.post("tea")
@@ -263,7 +291,7 @@ async def test_the_rules_of_a_user_are_parsed_once_for_all_streams() -> None:
     saved = [StoredRule(str(n), f"word{n}", "", "") for n in range(MAX_RULES_PER_SLICE + 1)]
     one, other = await asyncio.gather(book.build("1", saved), book.build("1", saved))
     assert one is other
-    assert one.rule_ids == [rule.id for rule in saved]
+    assert [each.id for each in one.named_rules] == [rule.id for rule in saved]
     assert len(read) == len(saved)
     stranger = await book.build("2", saved)
     assert stranger != one

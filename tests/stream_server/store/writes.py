@@ -149,6 +149,7 @@ WRITES: dict[str, Write] = {
     "webhook_secret": Write(lambda s, x, r: s.webhooks.replace_secret(x.ann, "sent", "whsec_BBBB", r), 0),
     "subscription_remove": Write(lambda s, x, r: s.subscriptions.remove(x.ann, "work", r), 1),
     "saved_rules_add": Write(lambda s, x, r: s.rules.add(x.ann, [("tea", "drinks"), ("tea", "")], r), 1),
+    "saved_rules_change": Write(lambda s, x, r: s.rules.change(x.ann, x.rule, ("milk", ""), r), 1),
     "saved_rules_remove": Write(lambda s, x, r: s.rules.remove(x.ann, [x.rule, "1"], r), 1),
     "report_create": Write(lambda s, x, r: s.reports.create(x.bob, "spam", None, x.done, "", r), 0),
     "report_decide": Write(lambda s, x, r: s.reports.decide(x.root, x.report, ReportOutcome.REMOVED, "", r), 1),

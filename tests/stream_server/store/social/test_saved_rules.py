@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import NotFound, TooLarge
+from stream_server.errors import Conflict, NotFound, TooLarge
 from stream_server.events.position import LOG_START, Position
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.saved_rules import (
@@ -83,6 +83,11 @@ async def test_a_repeated_request_gets_the_first_outcomes(
         assert await store.rules.add(ann, rules, adding) == added
         assert [one.is_duplicate for one in added] == [True, *([False] * 900), True, True]
     assert await store.rules.remove(ann, removed, removing) == removed
+    (rum,), changing = saved(await add(store, ann, ("rum", ""))), IdempotencyKey.from_client(ann, "c", b"p")
+    changed = await store.rules.change(ann, rum.id, ("ice", ""), changing)
+    await store.rules.change(ann, rum.id, ("milk", ""), new_key())
+    assert await store.rules.change(ann, rum.id, ("ice", ""), changing) == changed
+    assert ("milk", "") in await kept(store, ann)
 
 
 def _added(rule: StoredRule) -> dict[str, Any]:
@@ -152,6 +157,47 @@ async def test_the_rules_at_each_position_are_known(store: Store, people: People
     assert await had(store, ann, LOG_START) == ([], LOG_START)
     first, _ = await store.rules.get_all_at(ann, history[1][0])
     assert [(one.id, one.tag) for one in first] == [(one.id, one.tag) for one in (tea, nap)]
+
+
+async def test_a_changed_rule_has_one_version_at_each_position(store: Store, people: People) -> None:
+    """One entry of the log ends the old version and begins the new one. A change that changes nothing has no entry."""
+    ann = await people.user("ann")
+    tea, nap = saved(await add(store, ann, TEA, NAP))
+    history = [(await store.log.head(), [TEA[0], NAP[0]])]
+    odd = ('","created":"x"}', '"removed":"%1')
+    for changed in (("rum", ""), TEA, odd):
+        assert await store.rules.change(ann, tea.id, changed, new_key()) == StoredRule(tea.id, *changed, tea.created)
+        assert (await logged(store, "rules"))[-1].wire == {
+            "uid": ann, "added": [{"id": tea.id, "rule": changed[0], "tag": changed[1]}], "removed": [tea.id],
+        }  # fmt: skip
+        history.append((await store.log.head(), [changed[0], NAP[0]]))
+        for dry_run in (False, True):
+            await store.rules.change(ann, tea.id, changed, new_key(), dry_run=dry_run)
+        await store.rules.change(ann, tea.id, ("tried", ""), new_key(), dry_run=True)
+        assert await store.log.head() == history[-1][0]
+        assert await kept(store, ann) == [changed, NAP]
+    await store.rules.remove(ann, [tea.id, nap.id], new_key())
+    history.append((await store.log.head(), []))
+    for position, rules in history:
+        assert await had(store, ann, position) == (rules, position)
+
+
+async def test_a_change_is_refused_as_a_new_rule_is(store: Store, people: People) -> None:
+    ann, bob = await people.users(2)
+    tea, _ = saved(await add(store, ann, TEA, NAP))
+    (long,) = saved(await add(store, ann, ("x", "")))
+    await add(store, ann, *((f"{'x' * 1000} {nth}", "") for nth in range(MAX_RULE_BYTES_PER_USER // 1100)))
+    await add(store, bob, ("rum", ""))
+    before = await store.log.head(), await kept(store, ann)
+    for uid, rule_id, text, refusal in (
+        (ann, "7", TEA, (NotFound, "not_found", "id")), (bob, tea.id, ("rum", ""), (NotFound, "not_found", "id")),
+        (ann, tea.id, NAP, (Conflict, "duplicate", "rule")),
+        (ann, long.id, ("y" * 30_000, ""), (TooLarge, "too_many", "rule")),
+    ):  # fmt: skip
+        with pytest.raises(refusal[0]) as failure:
+            await store.rules.change(uid, rule_id, text, new_key())
+        assert (failure.value.error_code, failure.value.param) == refusal[1:]
+    assert (await store.log.head(), await kept(store, ann)) == before
 
 
 async def test_rules_with_any_characters_are_known_after_their_removal(store: Store, people: People) -> None:

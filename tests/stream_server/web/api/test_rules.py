@@ -89,6 +89,47 @@ async def test_rules_are_created_listed_and_deleted(world: World) -> None:
     assert await saved_rules(world, ann) == []
 
 
+async def test_a_rule_is_changed_and_keeps_its_id(world: World) -> None:
+    ann = await world.user("ann")
+    tea, milk = (await add_rules(world, ann, "tea", "milk", tag="drinks"))["rules"]
+    path, new = f"/v1/rules/{tea['id']}", {"rule": "rum  (ice)", "tag": "t"}
+    key = {"Idempotency-Key": "once"}
+    for body, left in (({**new, "dry_run": True}, tea), (new, {**tea, "rule": "rum ice", "tag": "t"})):
+        changed = await world.call("PUT", path, ann, json=body, headers=key if left is not tea else {})
+        assert (changed.status, changed.json) == (200, {**tea, "rule": "rum ice", "tag": "t"})
+        assert await saved_rules(world, ann) == [left, milk]
+    entries = world.redis.xlen("{core}:log")
+    assert (await world.call("PUT", path, ann, json=new, headers=key)).json == changed.json
+    assert (await world.call("PUT", path, ann, json=new)).json == changed.json
+    assert world.redis.xlen("{core}:log") == entries
+    assert (await world.call("PUT", path, ann, json={"rule": "rum"})).json == {**tea, "rule": "rum", "tag": ""}
+    assert await saved_rules(world, ann) == [{**tea, "rule": "rum", "tag": ""}, milk]
+
+
+async def test_a_change_is_refused_as_a_new_rule_is(world: World, subtests: pytest.Subtests) -> None:
+    ann, bob = await world.user("ann"), await world.user("bob")
+    tea, milk = (await add_rules(world, ann, "tea", "milk"))["rules"]
+    await add_rules(world, bob, "tea")
+    before = world.state()[1]
+    for path, uid, body, expected in (
+        (tea["id"], ann, {}, (400, "missing_parameter", "rule", None)),
+        (tea["id"], ann, {"rule": "tea (milk"}, (400, "invalid_parameter", "rule", 10)),
+        (tea["id"], ann, {"rule": "rum -from:nobody_1"}, (400, "invalid_parameter", "rule", 5)),
+        (tea["id"], ann, {"rule": "rum", "tag": "a\nb"}, (400, "invalid_parameter", "tag", None)),
+        (tea["id"], ann, {"rule": "rum", "id": "1"}, (400, "unknown_parameter", "id", None)),
+        (tea["id"], ann, {"rule": "milk"}, (409, "duplicate", "rule", None)),
+        (tea["id"], ann, {"rule": "milk", "dry_run": True}, (409, "duplicate", "rule", None)),
+        ("7", ann, {"rule": "rum"}, (404, "not_found", "id", None)),
+        (tea["id"], bob, {"rule": "rum"}, (404, "not_found", "id", None)),
+        ("x", ann, {"rule": "rum"}, (400, "invalid_parameter", "id", None)),
+    ):
+        with subtests.test(path=path, body=body):
+            refused = await world.call("PUT", f"/v1/rules/{path}", uid, json=body)
+            assert (*refused.error, refused.json["error"].get("column")) == expected
+    assert world.state()[1] == before
+    assert await saved_rules(world, ann) == [tea, milk]
+
+
 async def test_a_dry_run_saves_nothing(world: World) -> None:
     ann = await world.user("ann")
     await add_rules(world, ann, "is there", tag="t")
