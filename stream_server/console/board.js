@@ -11,6 +11,7 @@ import { explain, newKey } from "./forms.js";
 
 const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
+const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
 export const MAX_COLUMNS = 40;
 const MAX_SHARED_CHARS = 40_000; // of rules in the address of the shared stream; a server reads 64 KiB
@@ -165,8 +166,11 @@ export class Board {
     const { own } = column.isAlone ? { own: aloneParameters(column.filter) } : toParameters(column.filter, column.tag);
     if (!own) return;
     column.own = this.app.client.stream({ ...own, kinds: SHOWN_KINDS }, {
-      since: placeOf(column.own) || (column.isAlone ? undefined : OWN_SINCE),
-      onMessage: (message) => this.deliver([column], message, () => message.matched ?? []),
+      since: placeOf(column.own) || (column.isAlone ? undefined : column.filter.saved ? SAVED_SINCE : OWN_SINCE),
+      onMessage: (message) => {
+        const matched = column.ofTag(message.matched);
+        if (message.kind !== "post" || !column.filter.saved || matched.length) this.deliver([column], message, () => matched);
+      },
       onState: () => this.showStates(),
     });
   }

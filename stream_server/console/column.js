@@ -5,6 +5,7 @@ import { entry, fill, h, icon, menu, number } from "./dom.js";
 import { aloneParameters, SHOWN_KINDS, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
+import { saveRule } from "./rule_form.js";
 import { Rows } from "./rows.js";
 import { explain } from "./forms.js";
 
@@ -84,6 +85,7 @@ export class Column {
     return menu(`More about ${this.title}`, [
       entry("Edit filter", () => board.actions.edit(this)),
       entry("Copy as code", () => board.actions.copy(this)),
+      this.rule && entry("Save as rule", () => saveRule(this.app, this.rule, this.filter.title)),
       entry("Move left", () => board.move(this, -1)),
       entry("Move right", () => board.move(this, 1)),
       entry("Close column", () => board.remove(this)),
@@ -96,7 +98,7 @@ export class Column {
       this.buffer.push([message, matched]);
       return;
     }
-    if (message.left || (message.kind === "edit" && !this.own && !matched.length)) {
+    if (message.left || (message.kind === "edit" && (!this.own || this.filter.saved) && !matched.length)) {
       this.rows.remove((message.left ?? message.status).id); // its new text is not for this column
       return;
     }
@@ -124,9 +126,16 @@ export class Column {
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
+  /** Of the matches of a message those that concern a column with a stream to itself. @param {any[]} [matched] */
+  ofTag(matched = []) {
+    const { saved } = this.filter;
+    return saved.startsWith("tag:") ? matched.filter(({ tag }) => tag === saved.slice(4)) : matched;
+  }
+
   /** @param {any} status @param {any[]} matched @returns {import("./rows.js").Item} */
   item(status, matched) {
-    return { id: status.id, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }) };
+    const rules = this.filter.saved ? matched.map(({ tag, id }) => ({ filter: "your rule", term: tag || id })) : []; // and below each, what matched
+    return { id: status.id, make: () => postRow(status, [...rules, ...reasonsOf(matched)], this.app, { rule: this.rule, why: this.whyAll() }) };
   }
 
   whyAll() {
@@ -194,9 +203,10 @@ export class Column {
   }
 
   takeOld(event) {
-    if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
+    if (event.kind === "post" && this.filter.saved && !this.ofTag(event.matched).length) return;
+    if (event.kind === "post") this.rows.add(this.item(event.status, this.ofTag(event.matched)));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
-    else if (event.kind === "edit") this.rows.replace(this.item(event.status, event.matched ?? []));
+    else if (event.kind === "edit") this.rows.replace(this.item(event.status, this.ofTag(event.matched)));
     else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ? number(event.count) : "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
   }
 

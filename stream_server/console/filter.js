@@ -3,14 +3,14 @@
 
 /**
  * @typedef {{words: string[], people: string[], boxes: number[][], languages: string[], sample: number, rule: string,
- *   following: boolean, title: string}} Filter
+ *   following: boolean, saved: string, title: string}} Filter
  *   `boxes`: `[west, south, east, north]` in degrees; `sample`: percent, 0 or 100 for all; `following`: posts of the users
- *   whom one follows, instead of the other parts.
+ *   whom one follows, instead of the other parts; `saved`: "all" for the saved rules instead, or "tag:" and a tag of them.
  */
 
 /** @param {Partial<Filter>} [parts] @returns {Filter} */
 export function newFilter(parts = {}) {
-  return { words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, title: "", ...parts };
+  return { words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts };
 }
 
 const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
@@ -33,19 +33,25 @@ const anyOf = (alternatives) => (alternatives.length > 1 ? `(${alternatives.join
  * @param {Filter} filter
  */
 export function toRule(filter) {
-  if (filter.following || !(filter.words.length || filter.people.length || filter.boxes.length || filter.rule.trim())) return "";
-  const alone = !(filter.words.length || filter.people.length || filter.boxes.length);
+  if (filter.following || filter.saved || !(filter.words.length || filter.people.length || filter.boxes.length || filter.rule.trim())) return "";
   const own = filter.rule.trim();
-  const isGroup = /\sOR\s/.test(own) && !(alone && !filter.languages.length && !narrows(filter));
-  return [
-    anyOf(filter.words.map(term)),
-    anyOf(filter.people.map((login) => `from:${login}`)),
-    filter.boxes.length ? `locations:"${filter.boxes.map((box) => box.join(",")).join(",")}"` : "",
-    isGroup ? `(${own})` : own,
-    anyOf(filter.languages.map((tag) => `lang:${tag}`)),
-    narrows(filter) ? `sample:${filter.sample}` : "",
-  ].filter(Boolean).join(" ");
+  const narrower = [anyOf(filter.languages.map((tag) => `lang:${tag}`)), narrows(filter) ? `sample:${filter.sample}` : ""];
+  const before = beforeOwn(filter);
+  return [before, isGroup(filter) ? `(${own})` : own, ...narrower].filter(Boolean).join(" ");
 }
+
+/** @param {Filter} filter */
+const beforeOwn = (filter) => [
+  anyOf(filter.words.map(term)),
+  anyOf(filter.people.map((login) => `from:${login}`)),
+  filter.boxes.length ? `locations:"${filter.boxes.map((box) => box.join(",")).join(",")}"` : "",
+].filter(Boolean).join(" ");
+
+/** Whether the conditions that the user wrote need parentheses beside the others. @param {Filter} filter */
+const isGroup = (filter) => /\sOR\s/.test(filter.rule.trim()) && Boolean(beforeOwn(filter) || filter.languages.length || narrows(filter));
+
+/** How many code points of the rule stand before the conditions that the user wrote. @param {Filter} filter */
+export const ownStart = (filter) => Array.from(beforeOwn(filter)).length + (beforeOwn(filter) ? 1 : 0) + (isGroup(filter) ? 1 : 0);
 
 /** @param {Filter} filter */
 const narrows = (filter) => filter.sample > 0 && filter.sample < 100;
@@ -60,6 +66,7 @@ export function toParameters(filter, tag) {
   const rule = toRule(filter);
   if (rule) return { shared: { rule: tag ? `${tag}:${rule}` : rule } };
   if (filter.following) return { shared: { follow: "@me" } };
+  if (filter.saved) return { own: { rules: "saved", explain: "true" } };
   return { own: { sample: filter.sample || 100, language: filter.languages.join(",") || undefined } };
 }
 
@@ -76,6 +83,7 @@ export function aloneParameters(filter) {
 export function titleOf(filter) {
   if (filter.title) return filter.title;
   if (filter.following) return "People I follow";
+  if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
   const people = filter.people.map((login) => `@${login}`);
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
   const named = [...filter.words, ...people, ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
@@ -116,5 +124,6 @@ export function readFilter(given) {
     rule: String(given?.rule ?? "").slice(0, 1024),
     title: String(given?.title ?? "").slice(0, 60),
     following: given?.following === true,
+    saved: /^(all$|tag:)/.test(given?.saved) ? given.saved.slice(0, 200) : "",
   });
 }

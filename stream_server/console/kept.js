@@ -4,6 +4,7 @@
 // of one column the later change stays. What was closed is remembered, so that no other tab brings it back.
 
 import { fromHash, newFilter, short } from "./filter.js";
+import { newKey } from "./forms.js";
 import { store, stored } from "./session.js";
 
 export const KEPT = "stream-server.columns";
@@ -24,6 +25,13 @@ export function load(text = stored("localStorage", KEPT)) {
   } catch {
     return fromHash(text)?.reduce((/** @type {State} */ all, filter, at) => (all.columns.push({ ...short(filter), id: `old-${at}`, at }), all), { columns: [], gone: [] }) ?? null;
   }
+}
+
+/** Keeps one more column, which the view Streams then shows. @param {Partial<import("./filter.js").Filter>} filter */
+export function keepColumn(filter) {
+  const { columns, gone } = load() ?? { columns: [], gone: [] };
+  const kept = { ...filter, id: newKey(), at: Math.max(0, ...columns.map(({ at }) => at ?? 0)) + 1 };
+  store("localStorage", KEPT, JSON.stringify({ columns: [...columns, kept], gone }));
 }
 
 /** The same for both orders of the two. @param {State} one @param {State} other @returns {State} */

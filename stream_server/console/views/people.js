@@ -10,6 +10,7 @@ import { notifications } from "../people/notifications.js";
 import { Live, Page } from "../people/page.js";
 import { profile } from "../people/profile.js";
 import { privacy, requests } from "../people/requests.js";
+import { rules } from "../people/rules.js";
 import { Site } from "../people/site.js";
 import { subscriptions } from "../people/subscriptions.js";
 import { talkPage, talks } from "../people/talks.js";
@@ -24,6 +25,7 @@ const NAVIGATION = [
   { name: "lists", icon: "list", title: "Lists" },
   { name: "groups", icon: "group", title: "Groups" },
   { name: "kept", icon: "star", title: "Bookmarks" },
+  { name: "rules", icon: "edit", title: "Saved rules" },
   { name: "subscriptions", icon: "pin", title: "Subscriptions" },
   { name: "requests", icon: "knock", title: "Follow requests" },
   { name: "privacy", icon: "shield", title: "Blocked and muted" },
@@ -44,7 +46,7 @@ function draw(page, path) {
   if (name === "talks") return argument && !TALK_TABS.includes(argument) ? talkPage(page, argument) : talks(page, argument || undefined);
   if (name === "requests") return requests(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
-  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
+  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, rules, subscriptions });
   return Object.hasOwn(plain, name) ? plain[name](page) : page.lost(path.join("/"));
 }
 

@@ -4,7 +4,7 @@
 import { Board } from "../board.js";
 import { Builder, rememberFollowing } from "../builder.js";
 import { fill, h, icon, neighbour } from "../dom.js";
-import { fromHash, readFilter, toHash } from "../filter.js";
+import { aloneParameters, fromHash, readFilter, toHash } from "../filter.js";
 import { areSame, Keeper, KEPT, load } from "../kept.js";
 import { showPrograms } from "../snippets.js";
 
@@ -21,7 +21,7 @@ export function mount(root, app) {
   fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, guests, strip);
   root.classList.add("streams");
 
-  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, column.filter), changed: () => columnsChanged() });
+  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
   let empty = /** @type {HTMLElement | null} */ (null);
   let isOpen = false;
