@@ -84,9 +84,9 @@ export class Builder {
           this.rule.element,
           h("label", {}, "Title", this.title)),
         h("fieldset", {}, h("legend", {}, "Areas"), this.map.element,
-          h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule),
+          h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule, h("span", { class: "grow" }), h("button", { type: "button", class: "small", onclick: () => this.save() }, "Save as rule")),
           this.trial.root)),
-      h("div", { class: "row end builder-actions" }, h("button", { type: "button", onclick: () => this.save() }, "Save as rule"), this.tryButton, this.addButton));
+      h("div", { class: "row end builder-actions" }, this.tryButton, this.addButton));
   }
 
   /** @returns {import("./filter.js").Filter} */

@@ -7,13 +7,7 @@ import { explain, problemBox } from "./forms.js";
 
 const SHOWN = 8; // completions at one time
 
-/** @type {Promise<import("./types.d.ts").RuleOperator[]> | null} */ let asked = null;
-
-/** @param {import("./client.js").Client} client */
-function operatorsOf(client) {
-  const forget = () => ((asked = null), []);
-  return (asked ??= client.request("GET", "/v1/rules/operators").then(({ operators }) => operators, forget));
-}
+/** @type {Promise<import("./types.d.ts").RuleOperator[]> | null} */ let operators = null; // they are asked for once
 
 /** What the server says of a rule that it does not take, or null; so for one that the user has saved already. @param {import("./client.js").Client} client @param {string} rule @returns {Promise<import("./client.js").ApiError | null>} */
 export const refusalOf = (client, rule) => client.request("POST", "/v1/rules", { body: { rules: [{ rule }], dry_run: true } }).then(
@@ -27,16 +21,13 @@ export function marked(text, from) {
   return [letters.slice(0, from).join(""), h("mark", { class: "mistake" }, letters.slice(from, to).join("") || " "), letters.slice(to).join("")];
 }
 
-/** @typedef {{text: string, insert: string, help: string}} Completion */
-
 export class RuleField {
   /** @param {import("./client.js").Client} client @param {{label: string, value?: string, onChange?: () => void}} options */
   constructor(client, { label, value = "", onChange = () => {} }) {
     this.client = client;
     this.onChange = onChange;
-    const id = `rule-${Math.random().toString(36).slice(2)}`;
-    /** @type {Completion[]} */ this.completions = [];
     this.chosen = -1;
+    const id = `rule-${Math.random().toString(36).slice(2)}`;
     this.marks = h("div", { class: "rule-marks", "aria-hidden": "true" });
     this.input = h("textarea", {
       id, name: "rule", rows: 2, spellcheck: "false", autocapitalize: "none", placeholder: "-is:repost (tea OR cake) has:links meta.room:7", value,
@@ -56,76 +47,67 @@ export class RuleField {
     return this.input.value;
   }
 
-  set value(text) {
-    this.input.value = text;
-    this.unmark();
+  /** The word before the caret, with its minus. */
+  get word() {
+    return /[^\s()"]*$/.exec(this.value.slice(0, this.input.selectionStart))?.[0] ?? "";
   }
 
   /** @param {boolean} isComposing */
   changed(isComposing) {
     this.unmark();
     this.onChange();
-    if (isComposing || this.word === "") this.offer([]);
+    if (isComposing || !this.word) this.offer([]);
     else void this.complete();
-  }
-
-  /** The word before the caret, with its minus. */
-  get word() {
-    return /[^\s()"]*$/.exec(this.value.slice(0, this.input.selectionStart))?.[0] ?? "";
   }
 
   /** Offers what the word may become: a name of an operator, or behind the colon one of the values that it lists. */
   async complete() {
-    const operators = await operatorsOf(this.client);
-    const { word } = this;
-    const [minus, bare] = /^(-?)(.*)$/s.exec(word)?.slice(1) ?? ["", ""];
-    const start = bare.toLowerCase();
-    const names = operators.filter(({ name, negatable }) => name && (negatable || !minus)).flatMap((operator) => {
-      const name = operator.name.replace(/\.NAME$/, ".");
-      const values = operator.value.split(", ").filter((value) => /^[a-z_]{2,}$/.test(value)).map((value) => `${name}:${value}`);
-      return [name.endsWith(".") ? name : `${name}:`, ...(start.includes(":") && values.length > 1 ? values : [])].map((text) => ({ text, insert: minus + text, help: operator.help }));
-    });
-    const found = names.filter(({ text }, at) => text.startsWith(start) && text !== start && names.findIndex((one) => one.text === text) === at);
-    this.offer(document.activeElement === this.input ? found.slice(0, SHOWN) : []);
+    operators ??= this.client.request("GET", "/v1/rules/operators").then((answer) => answer.operators, () => ((operators = null), []));
+    const all = await operators;
+    const [, minus, start] = /^(-?)(.*)$/s.exec(this.word.toLowerCase()) ?? [];
+    const found = new Map(all.filter(({ name, negatable }) => name && (negatable || !minus)).flatMap(({ name, value, help }) => {
+      const before = name.endsWith(".NAME") ? name.slice(0, -4) : `${name}:`;
+      const values = start.includes(":") ? value.split(", ").filter((one) => /^[a-z_]{2,}$/.test(one)) : [];
+      return [before, ...values.map((one) => before + one)].filter((text) => text.startsWith(start) && text !== start).map((text) => [text, help]);
+    }));
+    this.offer(document.activeElement === this.input ? [...found].slice(0, SHOWN) : []);
   }
 
-  /** @param {Completion[]} found */
+  /** @param {[string, string][]} found texts, and what they mean */
   offer(found) {
-    this.completions = found;
-    const choose = (/** @type {number} */ at) => (/** @type {Event} */ event) => (event.preventDefault(), this.take(at)); // the field keeps the focus
-    fill(this.list, found.map(({ text, help }, at) => h("li", { id: `${this.list.id}-${at}`, role: "option", "aria-selected": "false", onpointerdown: choose(at) }, h("code", {}, text), h("span", { class: "muted" }, help))));
+    fill(this.list, found.map(([text, help], at) => h("li", { id: `${this.list.id}-${at}`, role: "option", dataset: { text }, onpointerdown: (/** @type {Event} */ event) => (event.preventDefault(), this.take(at)) }, h("code", {}, text), h("span", { class: "muted" }, help))));
     this.list.hidden = !found.length;
-    fill(this.count, found.length ? `${found.length} operators, choose by the arrow keys` : "");
+    fill(this.count, found.length > 0 && `${found.length} operators, choose by the arrow keys`);
     this.choose(-1);
+    if (found.length) this.list.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {number} at */
   choose(at) {
     this.chosen = at;
-    for (const [index, option] of [...this.list.children].entries()) option.setAttribute("aria-selected", String(index === at));
-    if (at < 0) return this.input.removeAttribute("aria-activedescendant");
-    this.input.setAttribute("aria-activedescendant", this.list.children[at].id);
-    this.list.children[at].scrollIntoView({ block: "nearest" });
+    [...this.list.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === at)));
+    this.input.setAttribute("aria-activedescendant", this.list.children[at]?.id ?? "");
+    this.list.children[at]?.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {number} at */
   take(at) {
-    const end = this.input.selectionStart;
-    this.input.setRangeText(this.completions[at].insert, end - this.word.length, end, "end");
+    const [end, { word }] = [this.input.selectionStart, this];
+    this.input.setRangeText((word[0] === "-" ? "-" : "") + this.list.children[at].dataset.text, end - word.length, end, "end");
     this.changed(false);
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const count = this.completions.length;
+    const count = this.list.childElementCount;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.isComposing) return;
     if (event.key === " " && event.ctrlKey) void this.complete();
-    else if (step && count) this.choose((this.chosen + step + count + (this.chosen < 0 && step < 0 ? 1 : 0)) % count);
+    else if (step && count) this.choose(this.chosen < 0 && step < 0 ? count - 1 : (this.chosen + step + count) % count);
     else if ((event.key === "Enter" || event.key === "Tab") && this.chosen >= 0) this.take(this.chosen);
-    else if (event.key === "Escape" && count) (event.stopPropagation(), this.offer([])); // and leaves the window open
+    else if (event.key === "Escape" && count) this.offer([]);
     else return;
-    event.preventDefault();
+    event.preventDefault(); // so Escape leaves the window open
   }
 
   unmark() {
@@ -135,7 +117,7 @@ export class RuleField {
   }
 
   /** Awaits a write, and marks the mistake if the server refuses its rule. @param {() => Promise<any>} work @returns {Promise<any>} null after a mistake */
-  async told(work) {
+  told(work) {
     return work().catch((error) => {
       if (!error.column) throw error;
       this.mark(error);
@@ -146,10 +128,9 @@ export class RuleField {
 
   /** Says why the server does not take the rule, and marks the place in the field. @param {import("./client.js").ApiError} refusal @param {number} [before] code points of the rule before the text of the field @returns {boolean} false if the place is not in the field */
   mark(refusal, before = 0) {
-    const column = (refusal.column ?? 0) - before;
-    const at = column - 1 + Array.from(/^\s*/.exec(this.value)?.[0] ?? "").length;
-    const isHere = column > 0 && at <= Array.from(this.value.trimEnd()).length;
-    fill(this.problem, isHere ? refusal.message.replace(/; column \d+:/, ":") : explain(refusal));
+    const at = (refusal.column ?? 0) - before - 1 + Array.from(/^\s*/.exec(this.value)?.[0] ?? "").length;
+    const isHere = (refusal.column ?? 0) > before && at <= Array.from(this.value.trimEnd()).length;
+    fill(this.problem, isHere ? refusal.message.replace(/; column \d+:/, ";") : explain(refusal));
     this.input.setAttribute("aria-invalid", "true");
     if (isHere) fill(this.marks, marked(this.value, at));
     return isHere;

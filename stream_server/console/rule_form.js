@@ -24,12 +24,7 @@ export function ruleForm(app, given, onDone, cancel) {
     clearTimeout(timer);
     timer = setTimeout(() => rule && refusalOf(app.client, rule).then((refusal) => refusal && rule === field.value.trim() && field.mark(refusal)), CHECK_MS);
   }
-  const leave = (/** @type {any} */ saved) => {
-    clearTimeout(timer);
-    store("sessionStorage", place, "");
-    if (saved) onDone(saved);
-    else cancel?.();
-  };
+  const leave = (/** @type {any} */ saved) => (clearTimeout(timer), store("sessionStorage", place, ""), saved ? onDone(saved) : cancel?.());
   return form({ class: "stack rule-form", "aria-label": given.id ? "Change the rule" : "Save a rule" }, [
     field.element, h("label", {}, "Tag, which each match of the rule has", tag),
     h("div", { class: "row end" }, cancel && h("button", { type: "button", onclick: () => leave(null) }, "Cancel"),

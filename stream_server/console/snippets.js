@@ -66,8 +66,8 @@ export const PUTS = {
     return [exported(token), `curl -X PUT -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" ${address}/v1/subscriptions/${name} \\`, `  -d ${quoted(JSON.stringify(body))}`].join("\n");
   },
   Python: (address, given, token) => {
-    const { name, parameters, deliver: { url, ...rest } } = Object.fromEntries(given);
-    const asked = Object.entries({ deliver: url, ...rest, more: parameters }).map(([member, value]) => `, ${member}=${value === true ? "True" : JSON.stringify(value)}`);
+    const { name, parameters: more, deliver: { url: deliver, batch } } = Object.fromEntries(given);
+    const asked = Object.entries({ deliver, batch, more }).map(([member, value]) => `, ${member}=${JSON.stringify(value)}`);
     const lines = ["import os", "", "from stream_server.client.sync import Client", "", `with Client(${literal(address)}, token=os.environ["TOKEN"]) as client:`, `    print(client.put_subscription(${literal(name)}${asked.join("")}))`];
     return [exported(token), file("put.py", lines, ".venv/bin/python put.py    # or the Python that has stream-server")].join("\n");
   },

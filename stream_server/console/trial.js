@@ -30,23 +30,18 @@ export class Trial {
   /** @param {string} rule */
   async show(rule) {
     this.rule = rule;
-    const isOld = () => rule !== this.rule;
     fill(this.root, h("p", { class: "muted" }, rule ? "Reading the past hour…" : "To try a filter, give words, people, areas or conditions."));
     if (!rule) return;
-    try {
-      this.chart.clear();
-      await this.chart.idle;
-      if (isOld()) return;
-      const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60, near_misses: true } });
-      if (isOld()) return;
-      this.draw(found);
-      await this.chart.show(rule); // after the preview: a user may ask one question at a time
-      if (isOld()) return;
-    } catch (error) {
-      if (isOld()) return;
-      fill(this.root, h("p", { class: "problem" }, explain(error)));
-    }
-    this.root.scrollIntoView({ block: "nearest" });
+    this.chart.clear();
+    await this.chart.idle;
+    if (rule !== this.rule) return;
+    const body = { rule, minutes: 60, near_misses: true };
+    const [found, error] = await this.app.client.request("POST", "/v1/rules/preview", { body }).then((answer) => [answer], (error) => [null, error]);
+    if (rule !== this.rule) return;
+    if (found) this.draw(found);
+    else fill(this.root, h("p", { class: "problem" }, explain(error)));
+    if (found) await this.chart.show(rule); // after the preview: a user may ask one question at a time
+    if (rule === this.rule) this.root.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {import("./types.d.ts").RulePreviewResult} found */

@@ -1,6 +1,7 @@
 """Rules in the console: the field that helps to write one, saved rules, and the columns of them."""
 
 import json
+import re
 from urllib.parse import quote
 
 from playwright.async_api import expect
@@ -55,6 +56,7 @@ async def test_operators_are_completed_and_near_misses_shown(site_api: Api, wind
     await expect(page.locator(".column .state")).to_contain_text("live")
     await page.keyboard.press("c")
     await page.get_by_role("combobox", name="Words").fill("marmalade,")
+    await expect(page.locator(".map .land").nth(1)).to_have_attribute("d", re.compile("^M.*z$"))
     field = page.get_by_label("Further conditions")
     options = page.get_by_role("listbox", name="Operators").get_by_role("option")
     await field.press_sequentially("-fr")
@@ -77,6 +79,8 @@ async def test_operators_are_completed_and_near_misses_shown(site_api: Api, wind
     await expect(field).to_have_value("is:repost")
     await field.fill("-sam")  # which may not have a minus
     await expect(options).to_have_count(0)
+    operators = page.get_by_role("link", name="All operators")
+    assert (await operators.evaluate("link => link.href")).endswith("/docs/filters.html#rules")
     await field.fill("toast")
     await page.get_by_role("button", name="Try the past hour").click()
     trial = page.locator(".trial")

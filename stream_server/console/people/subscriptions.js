@@ -24,20 +24,16 @@ export async function subscriptions(page) {
   const load = () => site.get("/v1/subscriptions");
   const answer = await page.attempt(load);
   if (!answer || page.ended) return;
-  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} */ const rows = new Map();
+  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} of all that were seen */ const rows = new Map();
   const list = h("ul", { class: "feed-list", "aria-label": "Your subscriptions" });
   const none = h("p", { class: "feed-empty" }, "You have no subscriptions yet.");
   const slot = h("div", {});
   /** @param {any[]} all */
   function show(all) {
-    for (const one of all) {
-      if (!rows.has(one.name)) rows.set(one.name, row(page, one, refresh));
-      rows.get(one.name)?.renew(one);
-    }
-    for (const [name, { element }] of rows) {
-      if (all.some((one) => one.name === name)) list.append(...(element.isConnected ? [] : [element]));
-      else (element.remove(), rows.delete(name));
-    }
+    for (const one of all) if (!rows.has(one.name)) rows.set(one.name, row(page, one, refresh));
+    for (const one of all) rows.get(one.name)?.renew(one);
+    const elements = all.map(({ name }) => rows.get(name)?.element);
+    if (elements.length !== list.children.length || elements.some((element, at) => element !== list.children[at])) fill(list, elements);
     none.hidden = all.length > 0;
   }
   async function refresh() {
@@ -83,7 +79,7 @@ function row(page, first, refresh) {
     const { behind, kept_seconds: kept, parts, deliver } = one;
     fill(query, isolate(toQuery(one.parameters)));
     fill(standing, h("span", {}, behind ? `${counted(behind, "entry", "entries")} behind, ${duration(one.behind_seconds)}` : "not behind"),
-      kept !== undefined && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for about ${duration(kept)}`),
+      kept !== undefined && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
       h("span", { class: "muted" }, "used at ", time(one.used)), parts?.length > 0 && h("span", {}, `${counted(parts.length, "part", "parts")}: `, isolate(readers(parts))));
     for (const each of [test, pause, newSecret]) each.hidden = !deliver;
     requests.hidden = !deliver?.outcomes.length;
