@@ -57,9 +57,10 @@ class AddRuleOutcome(NamedTuple):
 class StoredRules(Noun):
     """Adds, changes, removes and reads the filter rules that a user saves.
 
-    No two rules of a user have the same text and tag. A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
-    the log. When the user's streams reach this entry, they switch to the new rules. Removed rules are kept for streams
-    that begin before the removal: while it is on the log, and up to :data:`MAX_REMOVED_BYTES_PER_USER`.
+    No two rules of a user have the same text and tag. A user has at most :data:`MAX_RULES_PER_USER` rules. Each write
+    that changes rules appends one ``rules`` entry to the log. When the user's streams reach this entry, they switch to
+    the new rules. Removed rules are kept for streams that begin before the removal: while it is on the log, and up to
+    :data:`MAX_REMOVED_BYTES_PER_USER`.
     """
 
     async def get_all(self, uid: str) -> tuple[list[StoredRule], Position]:
