@@ -210,3 +210,6 @@ async def test_a_column_of_saved_rules_shows_what_they_match_from_the_moment_the
     await trees.get_by_role("button", name="Resume").click()
     await expect(trees.locator(".text").first).to_have_text("a lychee again")
     await expect(trees.locator(".text")).to_have_count(4)
+    await page.reload()
+    await expect(trees.locator(".text")).to_have_count(4)
+    await expect(every.locator(".state")).to_contain_text("live")
