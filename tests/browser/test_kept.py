@@ -294,7 +294,7 @@ async def test_back_leads_to_the_post_where_one_was(site_api: Api, windows: Wind
     await page.go_forward()
     await expect(page.locator(".column").first).to_be_visible()
     await expect(first.locator(".newer")).to_contain_text("1 new")
-    assert await page.evaluate(PLACE) == stood
+    assert (await page.evaluate(PLACE))[1:] == stood[1:]
     assert asked == []
 
     token = mint(author["id"])
@@ -308,3 +308,147 @@ async def test_back_leads_to_the_post_where_one_was(site_api: Api, windows: Wind
     for number in range(8):
         await window.go(f"#/people/tag/none{number}", "No post has this tag.")
     assert await page.evaluate("import('/console/dom.js').then(({ shelf }) => shelf.querySelectorAll('.page').length)") == 5
+
+
+PASTE = """(field, text) => {
+  const clipboardData = new DataTransfer();
+  clipboardData.setData("text/plain", text);
+  if (field.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true })))
+    document.execCommand("insertText", false, text);
+}"""
+"""Pastes a text as the browser does: the field gets it unless the page takes it."""
+
+PASTED = {
+    "good morning": ["good morning"],
+    "tea, green tea,": ["tea", "green tea"],
+    "one\ntwo words\r\n\nthree\n": ["one", "two words", "three"],
+    "茶、緑茶，tea": ["茶", "緑茶", "tea"],
+    "a cell\tanother; still": ["a cell", "another; still"],
+}
+
+
+async def test_words_come_from_input_methods_and_from_the_clipboard(windows: Windows, site_api: Api) -> None:
+    """What is composed is not taken before its end, and its keys are not for the page. A list becomes several words."""
+    window = await windows.open(await named_user(site_api, "kaoru"), columns("old"))
+    page = window.page
+    await expect(page.locator(".column .state")).to_contain_text("live")
+    keyboard = await page.context.new_cdp_session(page)
+    await page.keyboard.press("c")
+    words, chips = page.get_by_role("combobox", name="Words"), page.locator(".builder .chip-text")
+    for text in ("ねこ", "ねこ,", "猫、"):
+        await keyboard.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
+        for key, code in (("Process", 229), ("Enter", 13)):
+            await keyboard.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": code})
+        await expect(words).to_have_value(text)
+        await expect(chips).to_have_count(0)
+    await keyboard.send("Input.insertText", {"text": "猫"})
+    await expect(words).to_have_value("猫")
+    await expect(chips).to_have_count(0)
+    await page.keyboard.press("Enter")
+    await expect(chips).to_have_text(["猫"])
+    for separator in ",、，":
+        await page.keyboard.insert_text(f"typed{ord(separator)}{separator}")
+    await expect(chips).to_have_count(4)
+    for _ in range(4):
+        await words.press("Backspace")
+    for text, taken in PASTED.items():
+        await words.evaluate(PASTE, text)
+        if len(taken) == 1:  # which is text until it is taken
+            await expect(words).to_have_value(text)
+            await words.press("Enter")
+        await expect(chips).to_have_text(taken)
+        for _ in taken:
+            await words.press("Backspace")
+    await words.evaluate(PASTE, ",".join(map(str, range(2000))))
+    await expect(page.get_by_role("alert").filter(has_text="There can be 50 at most.")).to_be_visible()
+    await expect(chips).to_have_count(50)
+
+    await window.open("/docs")
+    await page.locator("#docs-search").fill("talks ")
+    await page.locator("#docs-search").focus()
+    await keyboard.send("Input.imeSetComposition", {"text": "りーど", "selectionStart": 3, "selectionEnd": 3})
+    for key, code in (("Process", 229), ("Enter", 13), ("Escape", 27)):
+        await keyboard.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": code})
+    await expect(page.locator("#docs-search")).to_have_value("talks りーど")
+
+
+SPY = """() => {
+  window.kept = 0;
+  const set = Storage.prototype.setItem;
+  Storage.prototype.setItem = function (key, text) { window.kept += text.length; set.call(this, key, text); };
+}"""
+"""Counts the characters that the page stores."""
+
+
+async def test_a_megabyte_in_the_composer_is_cut(windows: Windows, site_api: Api) -> None:
+    """The page and the browser work on ten times the limit at most, and it says so; a long text can be shortened."""
+    window = await windows.open(await named_user(site_api, "knut"), "/#/people")
+    page, text = window.page, window.page.locator(".page .composer textarea")
+    count = page.locator(".page .composer-count")
+    await expect(count).to_have_text("280")
+    await page.evaluate(SPY)
+    await text.focus()
+    await page.keyboard.insert_text("word " * 200_000)
+    await expect(count).to_have_text("-2,520. No more than 2,800 fit in here: the rest was cut off.")
+    assert await text.evaluate("field => field.value.length") == 2800
+    assert await page.evaluate("window.kept") < 4000
+    await expect(page.locator(".page .composer button.primary")).to_be_disabled()
+    await text.fill("short again")
+    await expect(count).to_have_text("269")
+
+
+LOST = {
+    "/#/nonsense": ("view nonsense", "#/people"),
+    "/#/toString/%": ("view toString", "#/streams"),
+    "/#/people/nonsense": ("page nonsense", "#/people/@nonsense"),
+    "/#/people/tag": ("page tag", "#/people"),
+    "/#/people/status/": ("page status", "#/people"),
+}
+
+
+async def test_an_address_that_names_nothing_says_so(windows: Windows, site_api: Api) -> None:
+    """With links to what there is. A part that a page has not is told, too."""
+    user = await named_user(site_api, "karl")
+    window = await windows.open(user, "/#/people")
+    page = window.page
+    for address, (name, link) in LOST.items():
+        await window.go(address[1:], f"There is no {name}")
+        await expect(page.locator("main").locator(f"a[href='{link}']").first).to_be_visible()
+        assert await window.faults() == []
+    for part in ("@karl/nonsense", "requests/nonsense", "privacy/nonsense"):
+        await window.go(f"#/people/{part}", "There is no part nonsense.")
+    await page.locator("main").get_by_role("link", name="Muted", exact=True).click()
+    await expect(page.locator("main")).not_to_contain_text("There is no part")
+
+
+async def test_numbers_and_names_are_written_in_one_way(windows: Windows, site_api: Api) -> None:
+    """In English as the page is, whatever the browser's language; and what the wire calls a login is a username."""
+    window = await windows.open(None, "/#/people")
+    page = window.page
+    written = await page.evaluate("""async () => {
+      const { number } = await import("/console/dom.js");
+      const { bytes, plain } = await import("/console/operations/tables.js");
+      const { showAge, showRate } = await import("/console/plot.js");
+      const { counted } = await import("/console/people/text.js");
+      return [number(1234567), number(0), number(9.96), number(12.4), plain(1234.5), plain(0.0123), bytes(1536), bytes(7),
+              showAge(1234), showRate(1234), showRate(1.25), counted(1234, "post")];
+    }""")  # fmt: skip
+    assert written == [
+        "1,234,567", "0", "10", "12", "1,235", "0.012", "1.5 KiB", "7 B", "1.2 s", "1,234/s", "1.3/s", "1,234 posts"
+    ]  # fmt: skip
+    window.expects_refusals = True
+    await page.get_by_label("Username or email").fill("nobody")
+    await page.get_by_label("Password").fill("wrong password")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_have_text("Wrong username or password.")
+    await page.get_by_role("button", name="Create an account").click()
+    for label, value in (("Username", "a b"), ("Email", "a@example.org"), ("Password", "long enough")):
+        await page.get_by_label(label).fill(value)
+    await page.get_by_role("button", name="Create an account").click()
+    await expect(page.get_by_role("alert")).to_contain_text("Username must be 1 to 20 letters")
+    assert "login" not in (await page.locator("main").inner_text()).lower()
+    said = await page.evaluate("""async () => {
+      const { forPeople } = await import("/console/forms.js");
+      return ["'login' is no operator", "a user id or login; expected a login without @ (login)"].map(forPeople);
+    }""")
+    assert said == ["'login' is no operator", "a user id or username; expected a username without @ (username)"]
