@@ -32,7 +32,7 @@ import { decoded, fill, h, icon, shelf } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
-import { lostView } from "./lost.js";
+import { showLost } from "./lost.js";
 import { placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
@@ -136,7 +136,7 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : lostView(decoded(view), VIEWS);
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: () => (showLost(root, "view", decoded(view), Object.entries(VIEWS).map(([name, { title: text }]) => [`#/${name}`, text])), { unmount() {} }) };
   app.title(title);
   drawBar();
   if (!takeBack()) state.mounted = mount(root, app);
@@ -144,8 +144,8 @@ function show(view) {
 
 /** Puts a parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
 function takeBack() {
-  if ([...state.parked.values()].some(({ userId }) => userId !== state.userId)) discard();
   const parked = state.parked.get(state.view);
+  if ([...state.parked.values()].some(({ userId }) => userId !== state.userId)) return discard();
   if (!parked) return false;
   state.parked.delete(state.view);
   root.replaceWith(parked.root);
@@ -158,23 +158,24 @@ function takeBack() {
 
 function discard() {
   for (const { mounted, root: left } of state.parked.values()) {
-    mounted.unmount();
     left.remove();
+    mounted.unmount();
   }
   state.parked.clear();
+  return false;
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
 function leave() {
   const { mounted, view, userId } = state;
-  if (mounted?.resume) state.parked.set(view, { mounted, userId, root, goBack: placeOf(root) });
-  else mounted?.unmount();
+  const goBack = placeOf(root);
   state.mounted = null;
   state.view = "";
   app.setStatus("");
   const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
-  if (mounted?.resume) shelf.append(root);
+  if (mounted?.resume) state.parked.set(view, { mounted, userId, root, goBack }), shelf.append(root);
+  else mounted?.unmount();
   root = next;
 }
 

@@ -1,7 +1,6 @@
 // @ts-check
 // Where a reader stands in a part of the page, so that Back leads there: what is scrolled, and what has the focus.
 
-const ROWS = "article, .entry, .user-row";
 const FRAMES = 3; // rows get their heights when they come into sight, and those above move the others
 
 /**
@@ -9,9 +8,10 @@ const FRAMES = 3; // rows get their heights when they come into sight, and those
  * @param {HTMLElement} root @param {HTMLElement} [outer] a scrolled element around it @returns {() => void} leads back there
  */
 export function placeOf(root, outer = root) {
-  const boxes = new Set([outer, ...root.querySelectorAll(/** @type {"div"} */ (".scroller, .board, .messages-box"))]);
-  const places = [...boxes].filter((box) => box.scrollTop || box.scrollLeft).map((box) => {
-    const row = [...box.querySelectorAll(ROWS)].find((each) => each.clientHeight && offset(box, each) >= 0);
+  const boxes = [...new Set([outer, ...root.querySelectorAll(/** @type {"div"} */ (".scroller, .board, .messages-box"))])];
+  const offset = (/** @type {Element} */ box, /** @type {Element} */ row) => row.getBoundingClientRect().top - box.getBoundingClientRect().top;
+  const places = boxes.filter((box) => box.scrollTop || box.scrollLeft).map((box) => {
+    const row = [...box.querySelectorAll("article, .entry, .user-row")].find((each) => each.clientHeight && offset(box, each) >= 0);
     return { box, row, top: box.scrollTop, left: box.scrollLeft, from: row ? offset(box, row) : 0 };
   });
   const focused = root.contains(document.activeElement) && /** @type {HTMLElement} */ (document.activeElement);
@@ -25,6 +25,3 @@ export function placeOf(root, outer = root) {
     hold(FRAMES);
   };
 }
-
-/** How far a row is below the upper edge of a box. @param {Element} box @param {Element} row */
-const offset = (box, row) => row.getBoundingClientRect().top - box.getBoundingClientRect().top;
