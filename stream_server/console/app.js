@@ -28,12 +28,12 @@
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { decoded, fill, h, icon, shelf } from "./dom.js";
+import { decoded, fill, h, icon } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
 import { showLost } from "./lost.js";
-import { placeOf } from "./place.js";
+import { Parked, placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
@@ -55,7 +55,7 @@ const KEYS = [
 ];
 
 const client = openClient();
-const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {Map<string, any>} */ (new Map()), userId: "", prefix: "" };
+const state = { view: "", mounted: /** @type {any} */ (null), parked: new Parked(), userId: "", prefix: "" };
 const status = h("p", { class: "connection", role: "status" });
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
@@ -142,27 +142,15 @@ function show(view) {
   if (!takeBack()) state.mounted = mount(root, app);
 }
 
-/** Puts a parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
+/** Puts a parked view back if it is the one to show. @returns {boolean} */
 function takeBack() {
-  const parked = state.parked.get(state.view);
-  if ([...state.parked.values()].some(({ userId }) => userId !== state.userId)) return discard();
-  if (!parked) return false;
-  state.parked.delete(state.view);
-  root.replaceWith(parked.root);
-  root = parked.root;
-  state.mounted = parked.mounted;
-  parked.goBack();
+  const found = state.parked.take(state.view, state.userId);
+  if (!found) return false;
+  root.replaceWith(found.root);
+  [root, state.mounted] = [found.root, found.mounted];
+  found.goBack();
   state.mounted.resume();
   return true;
-}
-
-function discard() {
-  for (const { mounted, root: left } of state.parked.values()) {
-    left.remove();
-    mounted.unmount();
-  }
-  state.parked.clear();
-  return false;
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
@@ -174,7 +162,7 @@ function leave() {
   app.setStatus("");
   const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
-  if (mounted?.resume) state.parked.set(view, { mounted, userId, root, goBack }), shelf.append(root);
+  if (mounted?.resume) state.parked.put(view, { mounted, userId, root, goBack });
   else mounted?.unmount();
   root = next;
 }
@@ -182,7 +170,7 @@ function leave() {
 /** Ends the session, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
 async function leaveForGood(end) {
   leave();
-  discard();
+  state.parked.discard();
   await end();
 }
 

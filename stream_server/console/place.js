@@ -1,6 +1,8 @@
 // @ts-check
 // Where a reader stands in a part of the page, so that Back leads there: what is scrolled, and what has the focus.
 
+import { shelf } from "./dom.js";
+
 const FRAMES = 3; // rows get their heights when they come into sight, and those above move the others
 
 /**
@@ -24,4 +26,31 @@ export function placeOf(root, outer = root) {
     for (const { box, top, left } of places) box.scrollTo(left, top);
     hold(FRAMES);
   };
+}
+
+/** Views that were left and may be shown again. They hold what only their user may see: nobody else gets one. */
+export class Parked {
+  /** @type {Map<string, {mounted: any, userId: string, root: HTMLElement, goBack: () => void}>} */ views = new Map();
+
+  /** @param {string} name @param {any} view */
+  put(name, view) {
+    this.views.set(name, view);
+    shelf.append(view.root);
+  }
+
+  /** @param {string} name @param {string} userId */
+  take(name, userId) {
+    if ([...this.views.values()].some((view) => view.userId !== userId)) this.discard();
+    const found = this.views.get(name);
+    this.views.delete(name);
+    return found;
+  }
+
+  discard() {
+    for (const { mounted, root } of this.views.values()) {
+      root.remove();
+      mounted.unmount();
+    }
+    this.views.clear();
+  }
 }
