@@ -136,7 +136,7 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: () => (showLost(root, "view", decoded(view), Object.entries(VIEWS).map(([name, { title: text }]) => [`#/${name}`, text])), { unmount() {} }) };
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: /** @type {Function} */ (() => (showLost(root, "view", decoded(view), Object.entries(VIEWS).map(([name, { title: text }]) => [`#/${name}`, text])), { unmount() {} })) };
   app.title(title);
   drawBar();
   if (!takeBack()) state.mounted = mount(root, app);
