@@ -3,7 +3,7 @@
 // of the server, which has those of installed filters too.
 
 import { fill, h } from "./dom.js";
-import { explain, problemBox } from "./forms.js";
+import { explain, forPeople, problemBox } from "./forms.js";
 
 const SHOWN = 8; // completions at one time
 
@@ -130,7 +130,7 @@ export class RuleField {
   mark(refusal, before = 0) {
     const at = (refusal.column ?? 0) - before - 1 + Array.from(/^\s*/.exec(this.value)?.[0] ?? "").length;
     const isHere = (refusal.column ?? 0) > before && at <= Array.from(this.value.trimEnd()).length;
-    fill(this.problem, isHere ? refusal.message.replace(/; column \d+:/, ";") : explain(refusal));
+    fill(this.problem, isHere ? forPeople(refusal.message.replace(/; column \d+:/, ";")) : explain(refusal));
     this.input.setAttribute("aria-invalid", "true");
     if (isHere) fill(this.marks, marked(this.value, at));
     return isHere;

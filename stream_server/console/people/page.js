@@ -13,14 +13,13 @@ export class Live extends EventTarget {
     super();
     this.app = app;
     this.root = root;
-    this.start();
+    this.start("");
   }
 
-  /** @param {string} [since] a cursor, of a stream that has ended */
+  /** @param {string} since a cursor, of a stream that has ended */
   start(since) {
     this.stream = this.app.client.stream({}, {
-      path: "/v1/stream/user",
-      since,
+      path: "/v1/stream/user", since,
       onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
       onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
     });
@@ -85,10 +84,15 @@ export class Page {
     return this;
   }
 
+  end() {
+    this.leaving.abort();
+    this.root.remove();
+  }
+
   /** Draw it anew, now or when Back leads to it. */
   reload() {
     if (this.root.isConnected) this.site.reload();
-    else this.leaving.abort();
+    else this.end();
   }
 
   /** Await something for the page; what goes wrong is told in a place of `problemBox`. @template T @param {() => Promise<T>} work @param {Element} [place] at first below all parts @returns {Promise<T | undefined>} */
