@@ -15,6 +15,7 @@
 // app.user              the user who is signed in: {id, login, name, …}
 // app.can(scope)        whether the token has a scope, such as "admin" or "firehose"
 // app.path              the address within the view: for `#/people/@ada/likes` it is ["@ada", "likes"]
+// app.entry             names the entry of the browser's history: the same one after Back
 // app.go(hash)          changes the address, as a link `<a href="#/people/@ada">` does
 // app.title(text)       the title of the page
 // app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
@@ -27,9 +28,12 @@
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { decoded, fill, h, icon } from "./dom.js";
+import { decoded, fill, h, icon, shelf } from "./dom.js";
 import { compose } from "./people/composer.js";
-import { explain } from "./forms.js";
+import { explain, newKey } from "./forms.js";
+import { isShortcut, keySwitch } from "./keys.js";
+import { lostView } from "./lost.js";
+import { placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
@@ -51,7 +55,7 @@ const KEYS = [
 ];
 
 const client = openClient();
-const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {any} */ (null), userId: "", prefix: "" };
+const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {Map<string, any>} */ (new Map()), userId: "", prefix: "" };
 const status = h("p", { class: "connection", role: "status" });
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
@@ -62,6 +66,7 @@ let root = h("main", { id: "main", tabindex: "0" });
 export const app = {
   client,
   path: /** @type {string[]} */ ([]),
+  entry: "",
   get user() {
     return client.user;
   },
@@ -117,9 +122,11 @@ function route(event) {
 
 function draw() {
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
-  const view = Object.hasOwn(VIEWS, name) ? name : "streams";
+  const view = name || "streams";
   app.path = path.filter(Boolean).map(decoded);
   if (!client.user) return showDoor();
+  app.entry = history.state?.entry ?? newKey();
+  history.replaceState({ ...history.state, entry: app.entry }, "");
   if (view === state.view && state.userId === client.user.id) return state.mounted?.navigate?.(app.path);
   show(view);
 }
@@ -129,39 +136,45 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  app.title(VIEWS[view].title);
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : lostView(decoded(view), VIEWS);
+  app.title(title);
   drawBar();
-  if (!takeBack()) state.mounted = VIEWS[view].mount(root, app);
+  if (!takeBack()) state.mounted = mount(root, app);
 }
 
-/** Puts the parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
+/** Puts a parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
 function takeBack() {
-  const { parked } = state;
-  if (parked && parked.userId !== state.userId) discard();
-  if (state.parked?.view !== state.view) return false;
-  state.parked = null;
+  if ([...state.parked.values()].some(({ userId }) => userId !== state.userId)) discard();
+  const parked = state.parked.get(state.view);
+  if (!parked) return false;
+  state.parked.delete(state.view);
   root.replaceWith(parked.root);
   root = parked.root;
   state.mounted = parked.mounted;
+  parked.goBack();
   state.mounted.resume();
   return true;
 }
 
 function discard() {
-  state.parked?.mounted.unmount();
-  state.parked = null;
+  for (const { mounted, root: left } of state.parked.values()) {
+    mounted.unmount();
+    left.remove();
+  }
+  state.parked.clear();
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
 function leave() {
   const { mounted, view, userId } = state;
-  if (mounted?.resume) state.parked = { mounted, view, userId, root };
+  if (mounted?.resume) state.parked.set(view, { mounted, userId, root, goBack: placeOf(root) });
   else mounted?.unmount();
   state.mounted = null;
   state.view = "";
   app.setStatus("");
   const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
+  if (mounted?.resume) shelf.append(root);
   root = next;
 }
 
@@ -219,7 +232,7 @@ function changeTheme() {
 
 function showHelp() {
   const rows = KEYS.map(([keys, meaning]) => h("div", {}, h("dt", {}, keys.split(", ").map((key) => h("kbd", {}, key))), h("dd", {}, meaning)));
-  dialog("Keys", [h("dl", { class: "keys" }, rows), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "/docs" }, "The API"), " has all that this page does.")]);
+  dialog("Keys", [h("dl", { class: "keys" }, rows), keySwitch(), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "/docs" }, "The API"), " has all that this page does.")]);
 }
 
 function showAccount() {
@@ -237,9 +250,7 @@ function showAccount() {
 
 /** @param {KeyboardEvent} event */
 function onKey(event) {
-  const target = /** @type {HTMLElement} */ (event.target);
-  const isField = target.closest("input, textarea, select, [contenteditable], dialog, [role=application]");
-  if (isField || event.ctrlKey || event.metaKey || event.altKey || !client.user) return;
+  if (!isShortcut(event) || !client.user) return;
   const goes = /** @type {Record<string, string>} */ ({ s: "streams", p: "people", o: "operations" });
   const prefixed = state.prefix === "g" && goes[event.key];
   state.prefix = event.key;

@@ -1,7 +1,7 @@
 // @ts-check
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
-import { entry, fill, h, icon, menu } from "./dom.js";
+import { entry, fill, h, icon, menu, number } from "./dom.js";
 import { aloneParameters, SHOWN_KINDS, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
@@ -19,8 +19,9 @@ const GAPS = /** @type {Record<string, string>} */ ({
 });
 
 export class Column {
-  /** @param {any} board @param {import("./filter.js").Filter} filter @param {string} tag names the column's rule on the shared stream */
-  constructor(board, filter, tag) {
+  /** @param {any} board @param {import("./filter.js").Filter} filter @param {string} tag names the column's rule on the shared stream @param {import("./kept.js").Kept} kept its id, and what else the browser keeps of it */
+  constructor(board, filter, tag, kept) {
+    this.kept = kept;
     this.board = board;
     this.app = board.app;
     this.filter = filter;
@@ -51,13 +52,31 @@ export class Column {
     this.showPause();
     return h("section", { class: "column", "aria-label": this.title, tabindex: "-1", dataset: { tag: this.tag } },
       h("header", { class: "column-head" },
-        h("h2", { title: this.rule || this.title }, h("bdi", {}, this.title)),
+        this.heading(),
         this.pauseButton,
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
       this.state,
       h("div", { class: "newer-place" }, this.rows.newer),
       this.rows.scroller);
+  }
+
+  heading() {
+    return h("h2", { title: this.rule || this.title }, h("bdi", {}, this.title));
+  }
+
+  /** Takes a filter that asks for the same posts: rows, connection and place stay. @param {import("./filter.js").Filter} filter */
+  rename(filter) {
+    this.filter = filter;
+    this.title = titleOf(filter);
+    const { element, rows } = this;
+    element.querySelector("h2").replaceWith(this.heading());
+    element.querySelector(".column-head .menu").replaceWith(this.menu());
+    element.ariaLabel = this.title;
+    rows.label = rows.scroller.ariaLabel = `Posts: ${this.title}`;
+    rows.showRole();
+    this.showPause();
+    return this;
   }
 
   menu() {
@@ -94,7 +113,7 @@ export class Column {
   /** @returns {[string, string]} a kind of state and its words */
   describePause() {
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
-    const text = `paused, ${this.missed} waiting`;
+    const text = `paused, ${number(this.missed)} waiting`;
     return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
   }
 
@@ -129,7 +148,7 @@ export class Column {
   }
 
   gap(message) {
-    const count = message.count === null || message.count === undefined ? "An unknown number of" : message.count;
+    const count = message.count === null || message.count === undefined ? "An unknown number of" : number(message.count);
     this.note("gap", `Gap: ${count} entries of the log are missing here: ${GAPS[message.reason] ?? message.reason}.`);
   }
 
@@ -161,7 +180,7 @@ export class Column {
         this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
         answer.events.forEach((event) => this.takeOld(event));
       }
-      if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
+      if (more) this.note("warn", `More than ${number(PAGE * MAX_PAGES)} events came during the pause; those that follow here are the newest.`);
       this.pausedAt = "";
     } catch (error) {
       this.pausedAt = cursor; // what was read is shown, and the rest waits for the next attempt
@@ -178,7 +197,7 @@ export class Column {
     if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
     else if (event.kind === "edit") this.rows.replace(this.item(event.status, event.matched ?? []));
-    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
+    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ? number(event.count) : "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
   }
 
   showPause() {

@@ -2,8 +2,9 @@
 // How many past posts match a rule, as a chart with a bar for each minute or hour. The server reads a second at a
 // time, so the chart fills from its right end.
 
-import { fill, h, svg } from "./dom.js";
+import { fill, h, number, svg } from "./dom.js";
 import { explain } from "./forms.js";
+import { counted } from "./people/text.js";
 
 /** @typedef {import("./types.d.ts").CountBucket} CountBucket */
 /** @typedef {{name: string, from: string, every: "minute" | "hour", unit: string}} Span */
@@ -76,13 +77,13 @@ export class CountChart {
     const most = Math.max(1, ...buckets.map(({ count }) => count));
     const shown = buckets.toReversed();
     const since = buckets.at(-1)?.complete ? "" : ", as far as the log goes back";
-    const text = `${sum} ${sum === 1 ? "post" : "posts"}, at most ${most} in ${this.span.unit}${since}`;
+    const text = `${counted(sum, "post")}, at most ${number(most)} in ${this.span.unit}${since}`;
     fill(this.total, text);
     const bars = shown.map(({ count }, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.04, count / most)}` : "")).join("");
     const tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
     const point = (/** @type {PointerEvent} */ event) => {
       const bucket = shown[Math.floor((event.offsetX / this.plot.clientWidth) * shown.length)];
-      fill(tip, bucket && `${new Date(bucket.from).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}  ${bucket.count}`);
+      fill(tip, bucket && `${new Date(bucket.from).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}  ${number(bucket.count)}`);
     };
     const drawing = svg("svg", { class: "counts-bars", viewBox: `0 0 ${shown.length} 1`, preserveAspectRatio: "none", role: "img", "aria-label": text }, svg("path", { d: bars }));
     fill(this.plot, h("div", { class: "counts-box", onpointermove: point, onpointerleave: () => fill(tip) }, drawing, tip));

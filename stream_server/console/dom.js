@@ -53,6 +53,12 @@ export function fill(node, ...children) {
   return node;
 }
 
+/** Holds what is off the page and may be shown again by Back, so that `everywhere` finds it. */
+export const shelf = document.createElement("div");
+
+/** The elements on the page and on the shelf. @param {string} selector @returns {HTMLElement[]} */
+export const everywhere = (selector) => [document, shelf].flatMap((root) => [...root.querySelectorAll(/** @type {"div"} */ (selector))]);
+
 /** A link to another site, or the bare text if the address is not http or https. @param {string} url @param {any} text */
 export function outside(url, text) {
   if (!/^https?:\/\//i.test(url)) return h("span", {}, text);
@@ -121,6 +127,9 @@ const ICONS = {
 export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }
+
+/** A number as all pages write it: in English, as their words are, with at least so many digits that count. @param {number} value @param {number} [digits] */
+export const number = (value, digits = 2) => value.toLocaleString("en", Math.abs(value) < 10 ** (digits - 1) ? { maximumSignificantDigits: digits } : { maximumFractionDigits: 0 });
 
 /** Return a time span in words, such as `3 h`. @param {number} seconds */
 export function duration(seconds) {

@@ -5,7 +5,7 @@
 // freezes. So at most 300 rows are in the page and 2,000 records in memory. While the reader has scrolled down, arrivals
 // wait, and are counted. A hidden tab gets no frames, so there they wait too.
 
-import { fill, h } from "./dom.js";
+import { fill, h, number } from "./dom.js";
 
 export const MAX_RECORDS = 2000;
 export const MAX_ROWS = 300;
@@ -101,6 +101,7 @@ export class Rows {
   }
 
   flush() {
+    if (!this.scroller.isConnected) return; // its view is not on show, and `resume` of the board comes back
     if (this.isHeld) return this.tellNewer();
     const arrived = this.waiting.splice(0).reverse();
     if (!arrived.length) return;
@@ -120,7 +121,7 @@ export class Rows {
     for (let index = MAX_ROWS; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
     this.showRole();
     this.end.hidden = this.items.length <= MAX_ROWS && !this.dropped;
-    if (!this.end.hidden) fill(this.end, `The newest ${MAX_ROWS} are shown. ${this.dropped ? `${this.dropped} came faster than they could be shown.` : ""}`);
+    if (!this.end.hidden) fill(this.end, `The newest ${MAX_ROWS} are shown. ${this.dropped ? `${number(this.dropped)} came faster than they could be shown.` : ""}`);
   }
 
   /** A feed without articles is none to a screen reader. */
@@ -133,7 +134,7 @@ export class Rows {
   tellNewer() {
     const count = this.waiting.length;
     this.newer.hidden = !count || !this.isHeld;
-    if (!this.newer.hidden) fill(this.newer, `▲ ${count}${count >= MAX_RECORDS ? "+" : ""} new`);
+    if (!this.newer.hidden) fill(this.newer, `▲ ${number(count)}${count >= MAX_RECORDS ? "+" : ""} new`);
   }
 
   scrolled() {

@@ -162,11 +162,11 @@ async function isMember(site, id) {
 function membership(page, group, member) {
   const { site } = page;
   const path = `/v1/groups/${group.id}/members/me`;
-  const undone = () => page.ended || site.reload();
+  const undone = () => page.reload();
   return deed(member ? "Leave" : "Join", async () => {
     if (member) site.app.undo.later({ text: `You left ${group.name}`, method: "DELETE", path, undone });
     else await site.write("PUT", path);
-    if (!page.ended) site.reload();
+    page.reload();
   }, member ? "" : "primary");
 }
 
@@ -174,11 +174,11 @@ function membership(page, group, member) {
 function groupPosts(page, group, mayPost) {
   const { site } = page;
   const feed = page.statuses(`/v1/groups/${group.id}/statuses`, { label: "Posts in the group", empty: "Nobody has posted here yet." });
-  site.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
+  page.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
   page.on("post", ({ status }) => { if (status.group === group.id) feed.announce(status, status.uid === site.me.id); });
   page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
   page.on("delete", ({ status }) => feed.drop(status.id));
-  const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: site.onPosted, hint: `Post in ${group.name}` }).root : null;
+  const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: page.onPosted, hint: `Post in ${group.name}` }).root : null;
   return h("div", {}, composer, feed.root);
 }
 

@@ -2,7 +2,7 @@
 /** The form that writes a status. A draft outlives errors and reloads; a repetition of the same text is safe. */
 
 import { ApiError } from "../client.js";
-import { h } from "../dom.js";
+import { h, number } from "../dom.js";
 import { form, problemBox, told } from "../forms.js";
 import { store, stored } from "../session.js";
 
@@ -78,8 +78,8 @@ export class Composer {
 
   counted() {
     const left = this.limit - Array.from(this.text.value).length;  // the server counts code points
-    this.counter.textContent = this.limit ? `${left}` : "";
-    this.counter.setAttribute("aria-label", `${left} characters left`);
+    this.counter.textContent = this.limit ? number(left) : "";
+    this.counter.setAttribute("aria-label", `${number(left)} characters left`);
     this.counter.classList.toggle("composer-near", left <= NEAR_LIMIT);
     this.counter.classList.toggle("problem", left < 0);
     this.send.disabled = this.limit > 0 && left < 0;

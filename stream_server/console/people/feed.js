@@ -1,7 +1,7 @@
 // @ts-check
 /** A list that comes in pages. Newer items are announced, and inserted on demand or while the reader is at the top. */
 
-import { fill, h } from "../dom.js";
+import { fill, h, number } from "../dom.js";
 import { explain } from "../forms.js";
 import { counted } from "./text.js";
 
@@ -87,7 +87,7 @@ export class Feed {
   }
 
   atTop() {
-    return !document.hidden && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+    return !document.hidden && this.root.isConnected && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
   }
 
   tell() {
@@ -105,7 +105,7 @@ export class Feed {
     this.list.prepend(...fresh);
     this.pill.hidden = true;
     this.status.textContent = "";
-    if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${this.dropped} more are not shown. Reload the page to see them.`));
+    if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${number(this.dropped)} more are not shown. Reload the page to see them.`));
     this.dropped = 0;
     if (fresh.length) fill(this.note, "");
     this.cut();

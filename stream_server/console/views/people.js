@@ -1,7 +1,9 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h, icon, isolate, neighbour } from "../dom.js";
+import { fill, h, icon, isolate, neighbour, shelf } from "../dom.js";
+import { showLost } from "../lost.js";
+import { placeOf } from "../place.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
 import { notifications } from "../people/notifications.js";
@@ -28,6 +30,7 @@ const NAVIGATION = [
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
+const MAX_LEFT = 5; // pages that are kept as they were left, for Back
 const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
@@ -42,7 +45,7 @@ function draw(page, path) {
   if (name === "requests") return requests(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
   const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
-  return Object.hasOwn(plain, name) ? plain[name](page) : profile(page, name, path[1]);
+  return Object.hasOwn(plain, name) ? plain[name](page) : page.lost(path.join("/"));
 }
 
 class People {
@@ -51,13 +54,15 @@ class People {
     this.app = app;
     this.root = root;
     this.site = new Site(app);
-    this.live = new Live(app);
+    this.live = new Live(app, root);
     /** @type {Page | null} */
     this.page = null;
+    /** @type {Map<string, {page: Page, path: string[], goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
+    this.left = new Map();
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
     this.site.onCounts = () => this.drawNav();
-    this.site.reload = () => this.navigate(app.path, false);
+    this.site.reload = () => this.reload();
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
     this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
@@ -70,7 +75,7 @@ class People {
 
   everyMinute() {
     refreshTimes(this.root);
-    if (!document.hidden) void this.loadTrends();
+    if (!document.hidden && this.root.isConnected) void this.loadTrends();
   }
 
   /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
@@ -98,6 +103,7 @@ class People {
     live.on("message", ({ message }) => { if (message.uid !== site.me.id) site.setCount("talks", site.counts.talks + 1); });
     live.on("gap", () => {
       this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
+      for (const { page } of this.left.values()) page.reload();
       site.reload();
       void this.loadCounts();
     });
@@ -120,17 +126,49 @@ class People {
     this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
-  /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
+  /** Show what the address names; after Back, the page as it was left. @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
   navigate(path, focus = true) {
-    this.page?.leaving.abort();
-    this.site.onPosted = () => {};
-    this.path = path;
-    this.page = new Page(this.site, this.live);
+    this.leave();
+    const left = this.left.get(this.app.entry);
+    const isKept = left && !left.page.ended && left.path.join("/") === path.join("/");
+    [this.path, this.entry] = [path, this.app.entry];
+    this.page = this.site.page = isKept ? left.page : new Page(this.site, this.live);
+    this.left.delete(this.entry);
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
+    if (isKept) {
+      this.app.title(this.page.title);
+      return left.goBack();
+    }
     void draw(this.page, path);
     if (focus) this.page.root.querySelector("h1")?.focus({ preventScroll: true });
+  }
+
+  /** Keep the page on show for Back; a talk begins at its end, so it is drawn anew. */
+  leave() {
+    const { page, entry } = this;
+    if (!page || page.ended) return;
+    if (page.root.matches(".page-talk")) return page.leaving.abort();
+    this.left.set(entry, { page, path: this.path, goBack: placeOf(page.root, this.root) });
+    shelf.append(page.root);
+    for (const [oldest, { page: old }] of this.left) {
+      if (this.left.size <= MAX_LEFT) return;
+      this.left.delete(oldest);
+      old.leaving.abort();
+      old.root.remove();
+    }
+  }
+
+  reload() {
+    this.page?.leaving.abort();
+    if (this.root.isConnected) this.navigate(this.path, false);
+  }
+
+  resume() {
+    this.live.resume();
+    if (this.entry !== this.app.entry || this.page?.ended) this.navigate(this.app.path);
+    else this.app.title(this.page?.title);
   }
 
   drawNav() {
@@ -180,7 +218,10 @@ class People {
 
   unmount() {
     clearInterval(this.timer);
-    this.page?.leaving.abort();
+    for (const page of [this.page, ...[...this.left.values()].map((one) => one.page)]) {
+      page?.leaving.abort();
+      page?.root.remove();
+    }
     this.live.stop();
   }
 }
