@@ -9,7 +9,6 @@ import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
 
-const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 
 export const MAX_COLUMNS = 40;
@@ -193,15 +192,9 @@ export class Board {
   /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
   async loadHistory(column) {
     await settled(column);
-    if (!this.columns.includes(column) || column.refusal) return;
+    if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
     try {
-      if (column.rule) {
-        const body = { rule: column.rule, minutes: HISTORY_MINUTES };
-        column.fillOlder((await this.app.client.request("POST", "/v1/rules/preview", { body })).examples);
-      } else if (column.filter.following) {
-        const { statuses } = await this.app.client.request("GET", "/v1/timelines/home", { query: { count: 20 } });
-        column.fillOlder(statuses.map((status) => ({ status, parts: [] })));
-      }
+      await column.look.begin();
     } catch (error) {
       column.note("info", `The past hour could not be read: ${explain(error)}`);
     }

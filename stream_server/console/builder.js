@@ -10,6 +10,7 @@ import { WorldMap } from "./map.js";
 import { counted } from "./people/text.js";
 import { postRow } from "./post.js";
 import { explain, problemBox } from "./forms.js";
+import { inTurn } from "./streams/turns.js";
 import { store, stored } from "./session.js";
 
 const CHECK_MS = 300; // after the last key
@@ -161,7 +162,7 @@ export class Builder {
       this.chart.clear();
       await this.chart.idle;
       if (isOld()) return;
-      const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } });
+      const found = await inTurn(() => this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } }));
       if (isOld()) return;
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,

@@ -7,6 +7,10 @@ import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
 import { explain } from "./forms.js";
+import { Alerts } from "./streams/alerts.js";
+import { handle, makeMovable, showWidth, widen } from "./streams/arrange.js";
+import { exportRows } from "./streams/export.js";
+import { LookBack } from "./streams/look_back.js";
 
 const PAGE = 500; // events of one request when a paused column goes on
 const MAX_PAGES = 10;
@@ -37,7 +41,11 @@ export class Column {
     this.pausedAt = ""; // the cursor of the pause, while there is one
     this.pausedTime = NaN; // of that cursor, in ms by the server's clock
     this.missed = 0;
+    this.look = new LookBack(this);
+    this.alerts = new Alerts(this);
     this.element = this.draw();
+    makeMovable(this, this.element.querySelector(".column-head"));
+    this.alerts.observer.observe(this.element);
   }
 
   get stream() {
@@ -52,11 +60,11 @@ export class Column {
     this.showPause();
     return h("section", { class: "column", "aria-label": this.title, tabindex: "-1", dataset: { tag: this.tag } },
       h("header", { class: "column-head" },
-        this.heading(),
+        handle(this), this.heading(), this.alerts.badges[0],
         this.pauseButton,
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
-      this.state,
+      this.state, this.look.panel,
       h("div", { class: "newer-place" }, this.rows.newer),
       this.rows.scroller);
   }
@@ -84,8 +92,15 @@ export class Column {
     return menu(`More about ${this.title}`, [
       entry("Edit filter", () => board.actions.edit(this)),
       entry("Copy as code", () => board.actions.copy(this)),
+      entry("Look back", () => this.look.toggle()),
+      entry("Alert me", () => this.alerts.choose()),
+      entry("Export as JSON lines", () => exportRows(this, "jsonl")),
+      entry("Export as CSV", () => exportRows(this, "csv")),
+      entry("Clear", () => this.clear()),
       entry("Move left", () => board.move(this, -1)),
       entry("Move right", () => board.move(this, 1)),
+      entry("Wider", () => widen(this, 1)),
+      entry("Narrower", () => widen(this, -1)),
       entry("Close column", () => board.remove(this)),
     ]);
   }
@@ -101,13 +116,15 @@ export class Column {
       return;
     }
     this.measure(message.at);
+    if (this.look.range && !this.rows.byId.has(message.status.id)) return; // the column shows another time
+    if (message.kind === "post") this.alerts.arrived();
     if (this.pausedAt) {
       this.missed += 1;
       this.showState();
       return;
     }
-    if (message.kind === "edit") this.rows.replace(this.item(message.status, matched));
-    else this.rows.add(this.item(message.status, matched));
+    if (message.kind === "edit") this.rows.replace(this.item(message, matched));
+    else this.rows.add(this.item(message, matched));
   }
 
   /** @returns {[string, string]} a kind of state and its words */
@@ -124,9 +141,10 @@ export class Column {
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
-  /** @param {any} status @param {any[]} matched @returns {import("./rows.js").Item} */
-  item(status, matched) {
-    return { id: status.id, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }) };
+  /** @param {any} message with a `status` @param {any[]} matched @returns {import("./rows.js").Item} */
+  item(message, matched) {
+    const { status } = message;
+    return { id: status.id, event: message, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }) };
   }
 
   whyAll() {
@@ -135,15 +153,20 @@ export class Column {
     return sample > 0 && sample < 100 ? `It is in the ${sample} % sample, which is the same for everybody.` : "The column shows everything that is public.";
   }
 
-  /** Shows the newest posts of the past hour, so that a new column is not empty. @param {any[]} examples newest first */
-  fillOlder(examples) {
-    this.rows.addOlder(examples.map(({ status, parts }) => this.item(status, [{ parts: parts ?? [] }])));
+  /** Takes all rows away; it can be undone for a while. */
+  clear() {
+    const held = this.rows.clear();
+    this.missed = 0;
+    this.plot.clear();
+    this.alerts.reset();
+    this.look.restart();
     this.showState();
+    this.app.undo.later({ text: `The column ${this.title} is empty`, undone: () => this.rows.addOlder(held) });
   }
 
   /** @param {string} kind "gap", "warn" or "info" @param {any} content */
   note(kind, content) {
-    if (this.pausedAt && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
+    if ((this.pausedAt || this.look.range) && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
     this.rows.add({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
   }
 
@@ -153,7 +176,8 @@ export class Column {
   }
 
   togglePause() {
-    if (this.pausedAt) this.resume();
+    if (this.look.range) this.look.show(null);
+    else if (this.pausedAt) this.resume();
     else this.pause();
   }
 
@@ -194,13 +218,14 @@ export class Column {
   }
 
   takeOld(event) {
-    if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
+    if (event.kind === "post") this.rows.add(this.item(event, event.matched ?? []));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
-    else if (event.kind === "edit") this.rows.replace(this.item(event.status, event.matched ?? []));
+    else if (event.kind === "edit") this.rows.replace(this.item(event, event.matched ?? []));
     else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ? number(event.count) : "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
   }
 
   showPause() {
+    this.pauseButton.hidden = Boolean(this.look.range);
     const label = this.pausedAt ? "Resume" : "Pause";
     this.pauseButton.setAttribute("aria-label", `${label}: ${this.title}`);
     this.pauseButton.title = `${label} (space)`;
@@ -209,12 +234,14 @@ export class Column {
 
   /** @param {string} [doing] instead of what the connection does */
   showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
+    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.look.range ? this.look.describe() : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
-    if (this.state.textContent === shown) return;
+    showWidth(this);
+    if (this.said === shown) return;
+    this.said = shown;
     this.state.dataset.state = kind;
-    fill(this.state, shown, kind === "bad" && h("button", { class: "quiet", onclick: () => this.stream?.retryNow() }, "Now"));
+    fill(this.state, shown, kind === "range" && this.look.liveButton, kind === "bad" && h("button", { class: "quiet", onclick: () => this.stream?.retryNow() }, "Now"));
   }
 
   /** Once a second, while the page is visible. */
@@ -228,5 +255,6 @@ export class Column {
   close() {
     this.own?.close();
     this.element.remove();
+    this.alerts.close();
   }
 }

@@ -11,7 +11,7 @@ export const MAX_RECORDS = 2000;
 export const MAX_ROWS = 300;
 const REST_MS = 6; // an insertion that took longer is followed by a rest
 
-/** @typedef {{id?: string, make: () => HTMLElement, row?: HTMLElement}} Item */
+/** @typedef {{id?: string, event?: any, make: () => HTMLElement, row?: HTMLElement}} Item */
 
 export class Rows {
   /** @param {string} label */
@@ -21,6 +21,7 @@ export class Rows {
     /** @type {Map<string, Item>} */ this.byId = new Map();
     this.dropped = 0; // that nobody saw, because too many waited
     this.total = 0;
+    this.cap = MAX_ROWS; // of rows in the page; more while one looks back
     this.isScheduled = false;
     this.restUntil = 0;
     this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
@@ -67,9 +68,35 @@ export class Rows {
       if (item.id !== undefined && this.byId.has(item.id)) continue;
       if (item.id !== undefined) this.byId.set(item.id, item);
       this.items.push(item);
-      if (this.items.length <= MAX_ROWS) this.feed.append((item.row = item.make()));
     }
+    this.showMore(items.length);
+  }
+
+  /** Shows rows that are held below those in the page. @param {number} count @returns {number} how many */
+  showMore(count) {
+    const from = this.items.findLastIndex((item) => item.row) + 1;
+    const more = this.items.slice(from, Math.min(from + count, MAX_RECORDS));
+    for (const item of more) this.feed.append((item.row = item.make()));
+    this.cap = Math.max(this.cap, from + more.length);
     this.trim();
+    return more.length;
+  }
+
+  /** All that is held, newest first. */
+  all() {
+    return [...this.waiting.toReversed(), ...this.items];
+  }
+
+  /** Forgets all. @returns {Item[]} what was held, newest first, for `addOlder` */
+  clear() {
+    const held = this.all().map(({ row, ...item }) => item);
+    [this.items, this.waiting, this.dropped, this.total, this.cap] = [[], [], 0, 0, MAX_ROWS];
+    this.byId.clear();
+    fill(this.feed);
+    this.scroller.scrollTop = 0;
+    this.trim();
+    this.tellNewer();
+    return held;
   }
 
   /** @param {string} id */
@@ -105,6 +132,7 @@ export class Rows {
     if (this.isHeld) return this.tellNewer();
     const arrived = this.waiting.splice(0).reverse();
     if (!arrived.length) return;
+    this.cap = MAX_ROWS;
     const shown = arrived.slice(0, MAX_ROWS);
     const fragment = document.createDocumentFragment();
     for (const item of shown) fragment.append((item.row = item.make()));
@@ -117,11 +145,11 @@ export class Rows {
   /** Keeps both caps, and says so at the end of the list. */
   trim() {
     for (const item of this.items.splice(MAX_RECORDS)) this.forget(item);
-    while (this.feed.childElementCount > MAX_ROWS) this.feed.lastElementChild?.remove();
-    for (let index = MAX_ROWS; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
+    while (this.feed.childElementCount > this.cap) this.feed.lastElementChild?.remove();
+    for (let index = this.cap; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
     this.showRole();
-    this.end.hidden = this.items.length <= MAX_ROWS && !this.dropped;
-    if (!this.end.hidden) fill(this.end, `The newest ${MAX_ROWS} are shown. ${this.dropped ? `${number(this.dropped)} came faster than they could be shown.` : ""}`);
+    this.end.hidden = this.items.length <= this.cap && !this.dropped;
+    if (!this.end.hidden) fill(this.end, `The newest ${this.cap} are shown. ${this.dropped ? `${number(this.dropped)} came faster than they could be shown.` : ""}`);
   }
 
   /** A feed without articles is none to a screen reader. */
