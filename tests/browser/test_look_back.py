@@ -58,7 +58,7 @@ async def test_older_posts_come_page_by_page_to_the_end_of_the_log(site_api: Api
     await posts(site_api, author, *texts)
     if kind == "following":
         await site_api.follow(reader["id"], author)
-    filters = {"rule": {"words": [f"antique{kind}"]}, "following": {"following": True}, "sample": {}}
+    filters: dict[str, Any] = {"rule": {"words": [f"antique{kind}"]}, "following": {"following": True}, "sample": {}}
     window = await windows.open(reader, address(filters[kind]), scope="read write stream firehose")
     column = window.page.locator(".column")
     await live(column)

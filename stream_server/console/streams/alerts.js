@@ -42,7 +42,7 @@ export class Alerts {
   }
 
   get isSeen() {
-    return !document.hidden && this.isInView;
+    return !document.hidden && this.isInView && this.column.element.isConnected;
   }
 
   /** A post came. */
@@ -72,7 +72,7 @@ export class Alerts {
   show() {
     for (const badge of this.badges) {
       badge.hidden = !this.unread;
-      fill(badge, this.unread, h("span", { class: "visually-hidden" }, " unread"));
+      fill(badge, this.unread > 0 && [this.unread, h("span", { class: "visually-hidden" }, " unread")]);
     }
     const sum = this.column.board.columns.reduce((all, { alerts }) => all + alerts.unread, 0);
     document.title = `${sum ? `(${sum}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
@@ -83,7 +83,7 @@ export class Alerts {
     const { column } = this;
     const problem = h("p", { class: "problem", role: "alert" });
     const save = () => {
-      column.kept.alerts = boxes[0].checked ? { sound: boxes[1].checked, notice: boxes[2].checked } : undefined;
+      column.kept = { ...column.kept, alerts: boxes[0].checked ? { sound: boxes[1].checked, notice: boxes[2].checked } : undefined };
       if (!this.chosen) this.reset();
       column.board.actions.changed();
     };

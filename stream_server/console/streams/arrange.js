@@ -56,7 +56,7 @@ export function makeMovable(column, head) {
 export function widen(column, step) {
   const at = Math.max(0, WIDTHS.indexOf(column.kept.width ?? "normal"));
   const width = WIDTHS[Math.max(0, Math.min(WIDTHS.length - 1, at + step))];
-  column.kept.width = width === "normal" ? undefined : width;
+  column.kept = { ...column.kept, width: width === "normal" ? undefined : width };
   showWidth(column);
   column.board.actions.changed();
   column.app.say(`${column.title}: ${width}`);
