@@ -9,7 +9,7 @@ import { newFilter, readFilter, titleOf, toHash, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
 import { counted } from "./people/text.js";
 import { postRow } from "./post.js";
-import { explain, problemBox } from "./forms.js";
+import { explain, forPeople, problemBox } from "./forms.js";
 import { inTurn } from "./streams/turns.js";
 import { store, stored } from "./session.js";
 
@@ -134,7 +134,7 @@ export class Builder {
 
   /** @param {string} rule @param {import("./client.js").ApiError} refusal */
   showMistake(rule, refusal) {
-    fill(this.problem, refusal.column ? refusal.message : explain(refusal));
+    fill(this.problem, refusal.column ? forPeople(refusal.message) : explain(refusal));
     if (!refusal.column) return;
     const letters = Array.from(`${rule} `); // a mistake at the end stands under a blank
     const from = refusal.column - 1;

@@ -6,7 +6,7 @@ import { aloneParameters, SHOWN_KINDS, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
-import { explain } from "./forms.js";
+import { explain, forPeople } from "./forms.js";
 import { Alerts } from "./streams/alerts.js";
 import { handle, makeMovable, showWidth, widen } from "./streams/arrange.js";
 import { exportRows } from "./streams/export.js";
@@ -221,7 +221,7 @@ export class Column {
     if (event.kind === "post") this.rows.add(this.item(event, event.matched ?? []));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
     else if (event.kind === "edit") this.rows.replace(this.item(event, event.matched ?? []));
-    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ? number(event.count) : "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
+    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${typeof event.count === "number" ? number(event.count) : "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
   }
 
   showPause() {
@@ -234,7 +234,7 @@ export class Column {
 
   /** @param {string} [doing] instead of what the connection does */
   showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.look.range ? this.look.describe() : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
+    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${forPeople(this.refusal.message)}`] : this.look.range ? this.look.describe() : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     showWidth(this);

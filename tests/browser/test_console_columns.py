@@ -20,7 +20,7 @@ ADVANCE = "ms => { const now = Date.now.bind(Date); Date.now = () => now() + ms;
 """Lets time pass for the page."""
 
 TOKEN = "JSON.parse(localStorage.getItem('stream-server.session')).token"
-KEPT = "JSON.parse(decodeURIComponent(localStorage.getItem('stream-server.columns'))).map(one => one.words[0])"
+KEPT = "JSON.parse(localStorage.getItem('stream-server.columns')).columns.map(one => one.words[0])"
 
 SCOPES = "read write stream"
 

@@ -80,7 +80,7 @@ class Page {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    if (event.key === "Escape" && event.target === this.search && !isComposing(event)) return this.clear();
+    if (event.key === "Escape" && event.target === this.search) return isComposing(event) ? event.preventDefault() : this.clear(); // else the browser clears it
     if (!isShortcut(event)) return;
     if (event.key === "/") this.search.focus();
     else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("button").focus();

@@ -184,6 +184,7 @@ function groupPosts(page, group, mayPost) {
 
 /** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles @param {string} [label] */
 export function tabs(href, current, parts, label = "Parts of this page") {
-  return h("nav", { class: "subtabs", "aria-label": label },
-    ...parts.map(([name, title]) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, title)));
+  const lost = parts.every(([name]) => name !== current) && h("p", { class: "problem" }, "There is no part ", isolate(current.slice(0, 80)), ".");
+  return [lost, h("nav", { class: "subtabs", "aria-label": label },
+    ...parts.map(([name, title]) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, title)))];
 }

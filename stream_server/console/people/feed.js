@@ -1,7 +1,7 @@
 // @ts-check
 /** A list that comes in pages. Newer items are announced, and inserted on demand or while the reader is at the top. */
 
-import { fill, h, number } from "../dom.js";
+import { fill, h, number, shelf } from "../dom.js";
 import { explain } from "../forms.js";
 import { counted } from "./text.js";
 
@@ -87,7 +87,7 @@ export class Feed {
   }
 
   atTop() {
-    return !document.hidden && this.root.isConnected && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+    return !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
   }
 
   tell() {

@@ -3,6 +3,7 @@
 
 import { fill, h } from "../dom.js";
 import { explain, problemBox, told } from "../forms.js";
+import { showLost } from "../lost.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
 
@@ -83,6 +84,12 @@ export class Page {
     this.title = title;
     if (this.root.isConnected) this.site.app.title(title);
     return this;
+  }
+
+  /** Say that an address names nothing. @param {string} name */
+  lost(name) {
+    this.show("No such page");
+    showLost(this.root, "page", name, [["#/people", "Home"], ...(/^\w{1,20}$/.test(name) ? [/** @type {[string, string]} */ ([`#/people/@${name}`, `The user @${name}`])] : [])]);
   }
 
   /** Draw it anew, now or when Back leads to it. */

@@ -3,7 +3,7 @@
 
 import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
 import { form, formEnd, problemBox, told } from "../forms.js";
-import { Composer } from "./composer.js";
+import { Composer, MAX_UNITS } from "./composer.js";
 import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
 import { report } from "./user_row.js";
 
@@ -154,7 +154,7 @@ export class PostCard {
       fill(this.slot);
       this.root.focus();
     };
-    const text = h("textarea", { name: "message", rows: "3", dir: "auto", "aria-label": "The new text" });
+    const text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": "The new text" });
     text.value = status.message;
     fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", close)], async (_, key) => {
       const body = { message: text.value };
@@ -192,7 +192,7 @@ class Comments {
     this.list = h("ul", { class: "comments-list" });
     this.problem = problemBox();
     this.more = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Show more comments");
-    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto" });
+    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
     this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more,
       form({}, [this.problem, h("div", { class: "comments-form" }, this.input, h("button", {}, "Comment"))], (_, key) => this.post(key)));
   }

@@ -25,7 +25,7 @@ export async function profile(page, login, tab = "posts") {
   page.show(`@${login}`);
   const user = await page.attempt(() => page.site.userByLogin(login));
   if (!user || page.ended) return;
-  new Profile(page, user, tab in TABS ? tab : "posts").start();
+  new Profile(page, user, tab).start();
 }
 
 class Profile {

@@ -205,9 +205,11 @@ class People {
       neighbour(this.root.querySelectorAll("article.status, article.notice"), event.key === "j" ? 1 : -1)?.focus();
       return true;
     }
-    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key] ?? "none");
+    if (!Object.hasOwn(POST_KEYS, event.key)) return false;
+    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key]);
     if (button instanceof HTMLElement) button.click();
-    return button instanceof HTMLElement;
+    else this.app.say("Choose a post first, by j or k.", "warn");
+    return true;
   }
 
   newest() {
