@@ -10,6 +10,7 @@ import { explain } from "./forms.js";
 
 const PAGE = 500; // events of one request when a paused column goes on
 const MAX_PAGES = 10;
+const LEFT_OUT_PAGE = 100;
 
 const GAPS = /** @type {Record<string, string>} */ ({
   trimmed: "the log no longer reaches back so far",
@@ -29,6 +30,7 @@ export class Column {
     this.rule = toRule(filter);
     this.plot = new RatePlot();
     this.rows = new Rows(`Posts: ${this.title}`);
+    this.rows.read = (at) => this.readFrom(at);
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
     /** @type {Error | null} */ this.refusal = null; // what the server says of its rule, if it does not take it
@@ -46,7 +48,10 @@ export class Column {
   draw() {
     this.rate = h("span", { class: "rate" }, "quiet");
     this.age = h("span", { class: "muted small", title: "age of the events when they arrived here: median and 99th percentile" });
-    this.state = h("p", { class: "state", role: "status" });
+    this.words = h("span", {});
+    this.deeds = h("span", { class: "row" });
+    this.state = h("div", { class: "state" }, this.words, this.deeds);
+    this.voice = h("p", { class: "visually-hidden", role: "status" }); // tells the kinds of state that are the column's own, and no numbers that change
     this.pauseButton = h("button", { class: "quiet", onclick: () => this.togglePause() });
     this.showPause();
     return h("section", { class: "column", "aria-label": this.title, tabindex: "-1", dataset: { tag: this.tag } },
@@ -55,7 +60,7 @@ export class Column {
         this.pauseButton,
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
-      this.state,
+      this.state, this.voice,
       h("div", { class: "newer-place" }, this.rows.newer),
       this.rows.scroller);
   }
@@ -78,7 +83,7 @@ export class Column {
       return;
     }
     if (message.left || (message.kind === "edit" && !this.own && !matched.length)) {
-      this.rows.remove((message.left ?? message.status).id); // its new text is not for this column
+      this.rows.remove((message.left ?? message.status).id, "its new text does not match"); // so it is not for this column
       return;
     }
     this.measure(message.at);
@@ -87,8 +92,8 @@ export class Column {
       this.showState();
       return;
     }
-    if (message.kind === "edit") this.rows.replace(this.item(message.status, matched));
-    else this.rows.add(this.item(message.status, matched));
+    if (message.kind === "edit") this.rows.replace(this.item(message, matched));
+    else this.rows.add(this.item(message, matched));
   }
 
   /** @returns {[string, string]} a kind of state and its words */
@@ -105,9 +110,10 @@ export class Column {
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
-  /** @param {any} status @param {any[]} matched @returns {import("./rows.js").Item} */
-  item(status, matched) {
-    return { id: status.id, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }) };
+  /** @param {any} message with a `status` @param {any[]} matched @returns {import("./rows.js").Item} */
+  item(message, matched) {
+    const { status, cursor } = message;
+    return { id: status.id, at: cursor ?? status.posted, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }, message) };
   }
 
   whyAll() {
@@ -118,14 +124,14 @@ export class Column {
 
   /** Shows the newest posts of the past hour, so that a new column is not empty. @param {any[]} examples newest first */
   fillOlder(examples) {
-    this.rows.addOlder(examples.map(({ status, parts }) => this.item(status, [{ parts: parts ?? [] }])));
+    this.rows.addOlder(examples.map((example) => this.item(example, [{ parts: example.parts ?? [] }])));
     this.showState();
   }
 
   /** @param {string} kind "gap", "warn" or "info" @param {any} content */
   note(kind, content) {
     if (this.pausedAt && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
-    this.rows.add({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
+    this.rows.add(noteItem(kind, content));
   }
 
   gap(message) {
@@ -148,6 +154,19 @@ export class Column {
     this.showState();
   }
 
+  /** Reads a page of what this column shows. @param {string} since @param {string} kinds @param {number} limit */
+  page(since, kinds, limit) {
+    const body = { ...aloneParameters(this.filter), kinds, since, wait: "0", limit: String(limit) };
+    return this.app.client.request("POST", "/v1/events", { body });
+  }
+
+  /** Reads what was left out behind a place. @param {string} at */
+  async readFrom(at) {
+    const answer = await this.app.attempt(() => this.page(at, "post", LEFT_OUT_PAGE));
+    const items = answer?.events.map((event) => (event.kind === "gap" ? oldGap(event) : this.item(event, event.matched ?? [])));
+    return answer && { items, at: answer.cursor, more: answer.more };
+  }
+
   /** Reads what came during the pause, page by page from its cursor, then goes on with what came meanwhile. */
   async resume() {
     let [cursor, pages, more] = [this.pausedAt, 0, true];
@@ -155,8 +174,7 @@ export class Column {
     this.showState("catching up");
     try {
       for (; more && pages < MAX_PAGES; pages++) {
-        const body = { ...aloneParameters(this.filter), kinds: SHOWN_KINDS, since: cursor, wait: "0", limit: String(PAGE) };
-        const answer = await this.app.client.request("POST", "/v1/events", { body });
+        const answer = await this.page(cursor, SHOWN_KINDS, PAGE);
         ({ cursor, more } = answer);
         this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
         answer.events.forEach((event) => this.takeOld(event));
@@ -175,10 +193,10 @@ export class Column {
   }
 
   takeOld(event) {
-    if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
+    if (event.kind === "post") this.rows.add(this.item(event, event.matched ?? []));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
-    else if (event.kind === "edit") this.rows.replace(this.item(event.status, event.matched ?? []));
-    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
+    else if (event.kind === "edit") this.rows.replace(this.item(event, event.matched ?? []));
+    else if (event.kind === "gap") this.rows.add(oldGap(event));
   }
 
   showPause() {
@@ -193,9 +211,13 @@ export class Column {
     const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
-    if (this.state.textContent === shown) return;
+    if (this.words.textContent !== shown) this.words.textContent = shown;
+    if (this.state.dataset.state === kind) return; // buttons stay while one aims at them
     this.state.dataset.state = kind;
-    fill(this.state, shown, kind === "bad" && h("button", { class: "quiet", onclick: () => this.stream?.retryNow() }, "Now"));
+    this.voice.textContent = ["paused", "fading", "refused"].includes(kind) ? `${this.title}: ${shown}` : "";
+    const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) => h("button", { class: "quiet", onclick }, label);
+    fill(this.deeds, kind === "bad" && button("Now", () => this.stream?.retryNow()),
+      kind === "refused" && [button("Retry", () => this.board.retry(this)), button("Edit filter", () => this.board.actions.edit(this))]);
   }
 
   /** Once a second, while the page is visible. */
@@ -204,6 +226,7 @@ export class Column {
     fill(this.rate, showRate(this.plot.rate()));
     fill(this.age, this.plot.ages.length ? `${showAge(this.plot.age(0.5))} · p99 ${showAge(this.plot.age(0.99))}` : "");
     this.showState(this.buffer ? "catching up" : undefined);
+    this.rows.look();
   }
 
   close() {
@@ -211,3 +234,9 @@ export class Column {
     this.element.remove();
   }
 }
+
+/** @param {string} kind @param {any} content @returns {import("./rows.js").Item} */
+const noteItem = (kind, content) => ({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
+
+/** A gap that an answer tells. @param {any} event */
+const oldGap = (event) => noteItem("gap", `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`);

@@ -421,10 +421,11 @@ export interface MatchedPart {
   indices: Array<[number, number]>;
 }
 
-/** A status that the rule matches, and the parts of the rule that match it. */
+/** A status that the rule matches, the parts of the rule that match it, and the cursor behind it on the log. */
 export interface PreviewExample {
   status: Status;
   parts: Array<MatchedPart>;
+  cursor: string;
 }
 
 /** The number of statuses that the caller may see and that match a rule, from the time `from` to the time `to`. `complete` means that the server scanned the whole requested time. `examples` has the latest ten matches. */
