@@ -35,7 +35,7 @@ import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
-import { Voice } from "./voice.js";
+import { makeVoice } from "./voice.js";
 
 /** @type {Record<string, {title: string, icon: any, mount: Function}>} */
 const VIEWS = {
@@ -54,7 +54,7 @@ const KEYS = [
 const client = openClient();
 const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {any} */ (null), userId: "", prefix: "" };
 const status = h("p", { class: "connection" }); // its numbers change each second, so that it is no live region
-const voice = new Voice();
+const voice = makeVoice();
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
 const tabs = h("nav", { class: "tabs", "aria-label": "Views" });
@@ -77,11 +77,7 @@ export const app = {
   /** @param {Record<string, any>} [draft] */
   compose: (draft) => compose(app, draft),
   /** @param {string} text @param {string} [kind] */
-  setStatus: (text, kind = "") => {
-    if (status.textContent !== text) fill(status, text);
-    status.dataset.state = kind;
-    voice.tell(kind, text);
-  },
+  setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind), voice.tell(kind, text)),
   say, attempt, dialog, leaveForGood,
 };
 

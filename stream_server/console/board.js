@@ -3,7 +3,7 @@
 // routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
-import { Column } from "./column.js";
+import { Column, tellGap } from "./column.js";
 import { aloneParameters, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
@@ -170,7 +170,7 @@ export class Board {
     for (const column of columns) {
       if (kind === "post" || kind === "edit") column.receive(message, matchesOf(column));
       else if (kind === "delete") column.rows.remove(message.status.id);
-      else if (kind === "gap") column.gap(message);
+      else if (kind === "gap") column.note("gap", tellGap(message));
       else if (kind === "warning") column.note("warn", tellWarning(message));
     }
   }

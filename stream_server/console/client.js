@@ -51,9 +51,7 @@ export class ApiError extends Error {
   }
 
   /** Whether the same request may succeed later. */
-  get isTemporary() {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
-  }
+  get isTemporary() { return this.status === 0 || this.status === 429 || this.status >= 500; }
 }
 
 /** @returns {SessionStore} a session in memory, of this client alone. */
@@ -87,9 +85,7 @@ export class Client {
   }
 
   /** The user who is signed in, or null. */
-  get user() {
-    return this.store.load()?.user ?? null;
-  }
+  get user() { return this.store.load()?.user ?? null; }
 
   /**
    * Sends a request and returns the answer's JSON, or null for none. Throws ApiError. @template [T=any]
@@ -235,9 +231,7 @@ export class Client {
    * Opens a stream. @param {StreamParameters} parameters as of `GET /v1/stream`; a list repeats the parameter.
    * @param {StreamOptions} [options] @returns {Stream}
    */
-  stream(parameters, options = {}) {
-    return new Stream(this, parameters, options);
-  }
+  stream(parameters, options = {}) { return new Stream(this, parameters, options); }
 
   /**
    * Makes a named subscription. Of an existing one, changes the filters and where its events go, and keeps the cursor. The
@@ -398,19 +392,13 @@ export class Stream {
   }
 
   /** Whether the stream has ended for good. */
-  get isFinal() {
-    return ["refused", "ended", "closed"].includes(this.state.name);
-  }
+  get isFinal() { return ["refused", "ended", "closed"].includes(this.state.name); }
 
   /** Ends the stream for good. The cursor stays, for a later stream. */
-  close() {
-    if (!this.isFinal) this.finish({ name: "closed" });
-  }
+  close() { if (!this.isFinal) this.finish({ name: "closed" }); }
 
   /** Connects now instead of at `state.retryAt`. */
-  retryNow() {
-    if (!this.transport && !this.isFinal) this.connect();
-  }
+  retryNow() { if (!this.transport && !this.isFinal) this.connect(); }
 
   /**
    * Changes the filters. A socket stays open, and its stream changes at a place of the log, which `effective` tells; an
@@ -433,9 +421,7 @@ export class Stream {
   }
 
   /** Whether the connection is open, and `parameters` are in force there. */
-  get isSettled() {
-    return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates;
-  }
+  get isSettled() { return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates; }
 
   /** @internal @param {StreamState} state */ tell(state) {
     this.state = state;
@@ -491,9 +477,7 @@ export class Stream {
   }
 
   /** @internal Where to begin. The server knows it of a named subscription: behind what was acknowledged. */
-  get since() {
-    return this.parameters.subscription ? undefined : this.cursor || undefined;
-  }
+  get since() { return this.parameters.subscription ? undefined : this.cursor || undefined; }
 
   /**
    * Says that everything up to a cursor of a named subscription is handled, within a second. A loop by `for await` does it
@@ -514,9 +498,7 @@ export class Stream {
     this.client.request("POST", path, { body: { cursor: this.acked, connection: this.ackedBy }, keepalive: true }).catch(() => (this.acked = "")); // the next one says it, too
   }
 
-  /** @internal @param {string} path */ absolute(path) {
-    return new URL(this.client.address + path, globalThis.location?.href).href;
-  }
+  /** @internal @param {string} path */ absolute(path) { return new URL(this.client.address + path, globalThis.location?.href).href; }
 
   /** @internal A connection without its heartbeat is doubted. One without the next is dead, whatever the system believes of it. */
   watch() {

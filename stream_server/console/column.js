@@ -134,11 +134,6 @@ export class Column {
     this.rows.add(noteItem(kind, content));
   }
 
-  gap(message) {
-    const count = message.count === null || message.count === undefined ? "An unknown number of" : message.count;
-    this.note("gap", `Gap: ${count} entries of the log are missing here: ${GAPS[message.reason] ?? message.reason}.`);
-  }
-
   togglePause() {
     if (this.pausedAt) this.resume();
     else this.pause();
@@ -163,7 +158,7 @@ export class Column {
   /** Reads what was left out behind a place. @param {string} at */
   async readFrom(at) {
     const answer = await this.app.attempt(() => this.page(at, "post", LEFT_OUT_PAGE));
-    const items = answer?.events.map((event) => (event.kind === "gap" ? oldGap(event) : this.item(event, event.matched ?? [])));
+    const items = answer?.events.map((event) => (event.kind === "gap" ? noteItem("gap", tellGap(event)) : this.item(event, event.matched ?? [])));
     return answer && { items, at: answer.cursor, more: answer.more };
   }
 
@@ -196,7 +191,7 @@ export class Column {
     if (event.kind === "post") this.rows.add(this.item(event, event.matched ?? []));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
     else if (event.kind === "edit") this.rows.replace(this.item(event, event.matched ?? []));
-    else if (event.kind === "gap") this.rows.add(oldGap(event));
+    else if (event.kind === "gap") this.rows.add(noteItem("gap", tellGap(event)));
   }
 
   showPause() {
@@ -238,5 +233,5 @@ export class Column {
 /** @param {string} kind @param {any} content @returns {import("./rows.js").Item} */
 const noteItem = (kind, content) => ({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
 
-/** A gap that an answer tells. @param {any} event */
-const oldGap = (event) => noteItem("gap", `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`);
+/** @param {any} gap a message or an event */
+export const tellGap = (gap) => `Gap: ${gap.count ?? "An unknown number of"} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;

@@ -5,7 +5,7 @@ import { fill, h, icon, isolate, time } from "./dom.js";
 import { place, quote } from "./people/post.js";
 import { textNodes, userLink } from "./people/text.js";
 import { explain } from "./forms.js";
-import { postHash, rowMenu } from "./row_menu.js";
+import { rowMenu } from "./row_menu.js";
 
 /**
  * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
@@ -35,7 +35,7 @@ export function postRow(status, reasons, app, column, message = { status }) {
         status.in_reply_to && h("span", { class: "muted small" }, "reply"),
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
         shown.edited && h("span", { class: "muted small", title: `edited at ${shown.edited}` }, "edited"),
-        h("a", { class: "post-time", href: postHash(status.id), "aria-label": `Posted at ${status.posted}, its conversation` }, time(status.posted))),
+        h("a", { class: "post-time", href: `#/people/status/${status.id}` }, time(status.posted))),
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
       quote(status, time), place(status),
       h("footer", {},

@@ -21,6 +21,7 @@ export function rove(list) {
     stop = row;
   };
   const rowOf = (/** @type {any} */ node) => [...list.children].find((row) => row.contains(node)) ?? null;
+  const rows = () => [...list.children].filter((row) => row.hasAttribute("tabindex") && row.checkVisibility());
   list.addEventListener("focusin", (event) => choose(rowOf(event.target)));
   list.addEventListener("keydown", (event) => {
     const target = /** @type {Element} */ (event.target);
@@ -28,7 +29,7 @@ export function rove(list) {
     if (!row || event.ctrlKey || event.metaKey || event.altKey || target.matches("input, textarea, select")) return;
     const side = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const menu = target.closest("details[open]");
-    const within = side || menu ? [row, ...row.querySelectorAll(CONTROLS)].filter((one) => one.checkVisibility() && !one.ariaHidden) : [...list.children];
+    const within = side || menu ? [row, ...row.querySelectorAll(CONTROLS)].filter((one) => one.checkVisibility() && !one.ariaHidden) : rows();
     const step = side || STEPS[event.key];
     if (!step) return;
     event.preventDefault();

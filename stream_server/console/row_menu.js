@@ -4,9 +4,6 @@
 import { entry, h, icon, menu } from "./dom.js";
 import { quieten } from "./rove.js";
 
-/** The address of a post within the console. @param {string} id */
-export const postHash = (id) => `#/people/status/${id}`;
-
 /** @param {any} app @param {string} text */
 export async function copyText(app, text) {
   const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
@@ -16,7 +13,7 @@ export async function copyText(app, text) {
 /** The button of the menu, which is made when it is first asked for: a column has hundreds of rows. @param {any} app @param {any} message by which the post came, or what an answer has of it */
 export function rowMenu(app, message) {
   const label = "More about this post";
-  const link = () => copyText(app, new URL(postHash(message.status.id), location.href).href);
+  const link = () => copyText(app, new URL(`#/people/status/${message.status.id}`, location.href).href);
   const open = () => {
     const made = quieten(menu(label, [
       entry("Copy link", link),

@@ -27,43 +27,33 @@ export class Rows {
     /** @type {Item[]} */ this.items = []; // in the page or above its cap, newest first
     /** @type {Item[]} */ this.waiting = []; // not yet in the page, oldest first
     /** @type {Map<string, Item>} */ this.byId = new Map();
-    /** @type {Set<Item>} */ this.edited = new Set(); // whose rows show the text of before, since the reader holds them
-    /** @type {Element[]} */ this.places = []; // of rows that were deleted meanwhile
+    /** @type {(() => void)[]} */ this.later = []; // what was to be done to rows while the reader held them
     /** @type {((at: string) => Promise<{items: Item[], at: string, more: boolean}>) | null} */ this.read = null; // items behind a place, oldest first
     this.dropped = 0; // since the last insertion, because too many waited
     this.total = 0;
-    this.isOver = false; // a pointer over the rows, or a finger on them
+    this.isPointed = this.isTouched = false; // whether a pointer has moved here, and a finger is here
     this.pressedAt = -Infinity;
     this.isPressed = false; // whether the focus came by a press, after which one goes on elsewhere
     this.isScheduled = false;
     this.restUntil = 0;
-    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
+    const hover = { onpointermove: (event) => { this.isPointed ||= event.pointerType !== "touch"; }, onpointerleave: () => this.schedule() };
+    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest(), ...hover });
     this.end = h("p", { class: "end-note muted", hidden: true });
     this.label = label;
     this.feed = h("div", { class: "rows" });
     this.setStop = rove(this.feed);
-    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => this.scrolled(), onfocusout: () => this.schedule() }, this.feed, this.end);
-    for (const place of [this.scroller, this.newer]) this.watch(place);
-    this.scroller.addEventListener("pointerdown", (event) => { this.pressedAt = event.timeStamp; });
-    this.scroller.addEventListener("focusin", (event) => { this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; });
-    this.scroller.addEventListener("keydown", () => { this.isPressed = false; });
-  }
-
-  /** @param {HTMLElement} place */
-  watch(place) {
-    const set = (/** @type {boolean} */ isOver) => (/** @type {any} */ event) => {
-      if (event.pointerType === "touch") return; // whose events end when the finger begins to scroll
-      this.isOver = isOver;
-      if (!isOver) this.schedule();
-    };
-    for (const kind of ["pointermove", "touchstart"]) place.addEventListener(kind, set(true), { passive: true });
-    for (const kind of ["pointerleave", "touchend", "touchcancel"]) place.addEventListener(kind, set(false));
+    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => this.scrolled(), onfocusout: () => this.schedule(), ...hover,
+      onpointerdown: (event) => { this.pressedAt = event.timeStamp; }, onkeydown: () => { this.isPressed = false; },
+      onfocusin: (event) => { this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; } }, this.feed, this.end);
+    const touch = (/** @type {TouchEvent} */ event) => void ((this.isTouched = event.touches.length > 0), this.schedule());
+    for (const kind of ["touchstart", "touchend", "touchcancel"]) this.scroller.addEventListener(kind, touch, { passive: true });
   }
 
   /** Whether somebody reads or aims here, so that nothing may move. */
   get isHeld() {
-    const { feed } = this;
-    if (this.scroller.scrollTop > 60 || this.isOver || (!this.isPressed && feed.contains(document.activeElement))) return true;
+    const { feed, scroller, newer } = this;
+    const isOver = this.isTouched || (this.isPointed && (scroller.matches(":hover") || newer.matches(":hover")));
+    if (scroller.scrollTop > 60 || isOver || (!this.isPressed && feed.contains(document.activeElement))) return true;
     const selection = getSelection();
     return Boolean((selection && !selection.isCollapsed && selection.containsNode(feed, true)) || feed.querySelector(OPEN));
   }
@@ -88,17 +78,14 @@ export class Rows {
     const known = this.byId.get(item.id ?? "");
     if (!known) return this.add(item);
     known.make = item.make;
-    if (!known.row) return;
-    this.edited.add(known);
-    if (this.isHeld) known.row.classList.add("edited");
-    else this.settle();
+    if (!known.row || known.row.classList.contains("edited")) return;
+    known.row.classList.add("edited");
+    this.later.push(() => known.row?.isConnected && known.row.replaceWith(this.draw(known)));
+    if (!this.isHeld) this.settle();
   }
 
-  /** Does what waited for the reader: shows edits, and closes the places of deleted rows. */
   settle() {
-    for (const item of this.edited) if (item.row?.isConnected) item.row.replaceWith(this.draw(item));
-    this.edited.clear();
-    for (const place of this.places.splice(0)) place.remove();
+    for (const work of this.later.splice(0)) work();
   }
 
   /** @param {Item} item */
@@ -137,7 +124,7 @@ export class Rows {
     const place = h("article", { class: "row-note gone", tabindex: "-1" }, svg("svg", { width: 1, height, "aria-hidden": "true" }), why);
     const hadFocus = row.contains(document.activeElement);
     row.replaceWith(place);
-    this.places.push(place);
+    this.later.push(() => place.remove());
     if (hadFocus) place.focus({ preventScroll: true });
   }
 
@@ -237,7 +224,7 @@ export class Rows {
 
   /** Goes on if what held the rows is over; not each end of it is an event. */
   look() {
-    if (this.waiting.length + this.edited.size + this.places.length && !this.isHeld) this.schedule();
+    if (this.waiting.length + this.later.length && !this.isHeld) this.schedule();
   }
 
   /** Lets what waits come, whatever held the rows: what the reader had open is closed. */
@@ -245,7 +232,7 @@ export class Rows {
     for (const open of /** @type {NodeListOf<HTMLElement>} */ (this.feed.querySelectorAll(OPEN))) open.click();
     if (getSelection()?.containsNode(this.feed, true)) getSelection()?.empty();
     if ([this.newer, ...this.feed.children].some((one) => one.contains(document.activeElement))) this.scroller.closest("section")?.focus({ preventScroll: true });
-    this.isOver = false;
+    this.isPointed = false;
     this.scroller.scrollTop = 0;
     this.flush();
   }
