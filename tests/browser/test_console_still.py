@@ -1,4 +1,4 @@
-"""The columns hold still: rows stay under the reader's eye, one stop of Tab, few announcements, and a state that is true."""
+"""The columns hold still: rows stay under the reader's eye, one stop of Tab, few announcements, and a true state."""
 
 import json
 import re
@@ -26,8 +26,9 @@ HELPERS = """
 window.message = (kind, n, text = `flood ${n}`) => ({ kind, cursor: `f${n}${kind}`, at: new Date().toISOString(),
   status: { id: `9${n}`, uid: "1", login: "flood", message: text, posted: new Date().toISOString(), entities: {},
             lang: "en", likes: 0 },
-  matched: [{ id: "r1", tag: document.querySelector(".column").dataset.tag, parts: [{ part: "flood", indices: [[0, 5]] }] }] });
-window.hear = (message) => window.sockets.at(-1).onmessage(new MessageEvent("message", { data: JSON.stringify(message) }));
+  matched: [{ id: "r1", tag: document.querySelector(".column").dataset.tag,
+              parts: [{ part: "flood", indices: [[0, 5]] }] }] });
+window.hear = (one) => sockets.at(-1).onmessage(new MessageEvent("message", { data: JSON.stringify(one) }));
 window.say = (first, count) => { for (let n = first; n < first + count; n++) window.hear(window.message("post", n)); };
 window.top_of = (n) => document.querySelector(`[data-id="9${n}"]`)?.getBoundingClientRect().top;
 """
@@ -79,7 +80,8 @@ async def _centre(found: Locator) -> tuple[float, float]:
 
 async def _finger(still: Still, kind: str, at: Locator | None = None) -> None:
     x, y = await _centre(at) if at else (0.0, 0.0)
-    await still.devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}] if at else []})
+    points = [{"x": x, "y": y}] if at else []
+    await still.devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
 Step = Callable[[Still, Locator], Coroutine[Any, Any, object]]
@@ -351,7 +353,7 @@ def frozen(tmp_path: Path) -> Any:
 
 
 async def test_a_server_that_stands_still_is_not_live(frozen: Server, browser: Browser) -> None:
-    """A browser that says offline is asked to prove it. A missing heartbeat is told, and then that the server is away."""
+    """A browser that says offline has to prove it. A missing heartbeat is told, and then that the server is away."""
     async with opened(frozen, browser) as window, Api(frozen) as api:
         window.expects_refusals = True
         user = await named_user(api, "frida")

@@ -28,7 +28,8 @@ FRAMINGS = {
 @pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
 @pytest.mark.parametrize("position", [Position(0, 0, 0), Position(NOW_MS, 7, 12_345_678)], ids=["start", "later"])
 def test_the_first_message_is_that_of_its_encoder(framing: Any, position: Position) -> None:
-    app: Any = {CONFIG: SimpleNamespace(retry_ms=RETRY_MS, heartbeat_seconds=BEAT), HUB: SimpleNamespace(now_ms=lambda: NOW_MS)}
+    config = SimpleNamespace(retry_ms=RETRY_MS, heartbeat_seconds=BEAT)
+    app: Any = {CONFIG: config, HUB: SimpleNamespace(now_ms=lambda: NOW_MS)}
     for connection in ("0123456789abcdef", "fedcba9876543210"):
         subscription = Subscription([Track.parse("zebra")])
         asked = SubscribeRequest(connection, "1", StreamToken("j"), subscription, framing, position)
