@@ -47,11 +47,6 @@ export class RatePlot {
     return Array.from({ length: SECONDS }, (_, index) => this.counts[(this.second + 1 + index) % SECONDS]);
   }
 
-  clear() {
-    this.counts.fill(0);
-    this.ages = [];
-  }
-
   /** Events a second over the last ten whole seconds. */
   rate() {
     return this.minute().slice(-11, -1).reduce((sum, count) => sum + count, 0) / 10;

@@ -109,7 +109,7 @@ async def test_a_time_is_shown_instead_of_what_is_live(site_api: Api, windows: W
     _, lines = await saved(page, column, "Export as JSON lines", tmp_path)
     messages = [json.loads(line)["status"]["message"] for line in lines.splitlines()]
     assert messages[:60] == [f"relic {n}" for n in range(60)]
-    await expect(page.locator(".notes")).to_contain_text("posts are in relic-")
+    await expect(page.locator(".notes")).to_contain_text("relic-")
     await column.get_by_role("button", name="Older").click()
     await expect(rows).to_have_count(60)
     await expect(rows.filter(has_text="relic of now")).to_have_count(0)
@@ -149,7 +149,7 @@ async def test_a_column_without_a_rule_has_no_chart_and_says_so(site_api: Api, w
 async def test_a_file_has_the_rows_and_no_formulas_and_clear_can_be_undone(
     site_api: Api, windows: Windows, tmp_path: Path
 ) -> None:
-    """A paused column's file has what it shows. A cell that a spreadsheet would run has an apostrophe before it."""
+    """A paused column's file has what it shows. A cell that a spreadsheet would run has an apostrophe."""
     reader = await named_user(site_api, "archivist")
     window = await windows.open(reader, address({"people": ["archivist"]}))
     page, column = window.page, window.page.locator(".column")
@@ -164,7 +164,7 @@ async def test_a_file_has_the_rows_and_no_formulas_and_clear_can_be_undone(
     guarded = [f"'{text}" if text[0] in "=+-@" else text for text in FORMULAS]
     assert [row["message"] for row in cells] == guarded
     assert {(row["login"], row["lang"] != "") for row in cells} == {("archivist", True)}
-    await expect(page.locator(".notes")).to_contain_text("has an apostrophe before it")
+    await expect(page.locator(".notes")).to_contain_text("has an apostrophe")
     _, lines = await saved(page, column, "Export as JSON lines", tmp_path)
     events = [json.loads(line) for line in lines.splitlines()]
     assert [(event["kind"], event["status"]["message"]) for event in events] == [("post", text) for text in FORMULAS]

@@ -3,10 +3,11 @@
 // notification of the browser. The user's own choice, kept with the column, and never a part of an address.
 
 import { fill, h } from "../dom.js";
+import { counted } from "../people/text.js";
 
-const SHOW_MS = 300; // at 200 posts a second the title changes only so often
-const SOUND_MS = 3000;
-const NOTICE_MS = 10_000;
+const [SHOW_MS, SOUND_MS, NOTICE_MS] = [300, 3000, 10_000]; // at 200 posts a second the title changes only so often
+const LABELS = ["Count posts that come unseen, in the title of the tab", "With a sound, at most every three seconds", "With a notification of the browser, at most every ten seconds"];
+const DENIED = "The browser does not let this page show notifications. Its settings for this page can allow them.";
 let audio = /** @type {AudioContext | null} */ (null);
 let soundAt = 0;
 
@@ -31,14 +32,9 @@ export class Alerts {
     this.unread = this.noticed = this.noticedAt = this.timer = 0;
     this.isInView = true;
     this.badges = [0, 1].map(() => h("span", { class: "unread", hidden: true })); // in the column's head, and in its tab on a phone
-    this.look = () => { if (this.isSeen && this.unread) this.reset(); };
+    this.look = () => { if (this.isSeen && this.unread) this.show(0); };
     this.observer = new IntersectionObserver((entries) => { this.isInView = entries.some((entry) => entry.isIntersecting); this.look(); }, { threshold: 0.5 });
     document.addEventListener("visibilitychange", this.look);
-  }
-
-  /** @returns {{sound?: boolean, notice?: boolean} | undefined} what the user has chosen; undefined for no alerts */
-  get chosen() {
-    return this.column.kept.alerts;
   }
 
   get isSeen() {
@@ -47,32 +43,30 @@ export class Alerts {
 
   /** A post came. */
   arrived() {
-    if (!this.chosen || this.isSeen) return;
+    if (!this.column.kept.alerts || this.isSeen) return;
     this.unread += 1;
     this.timer ||= setTimeout(() => this.tell(), SHOW_MS);
   }
 
   tell() {
+    const { kept, title, tag, element } = this.column;
     this.timer = 0;
-    this.show();
-    if (!this.unread || !this.chosen) return;
-    if (this.chosen.sound) sound();
-    if (!this.chosen.notice || this.noticed === this.unread || globalThis.Notification?.permission !== "granted") return;
+    this.show(this.unread);
+    if (this.unread && kept.alerts?.sound) sound();
+    if (this.noticed >= this.unread || !kept.alerts?.notice || globalThis.Notification?.permission !== "granted") return;
     if (Date.now() - this.noticedAt < NOTICE_MS) return void (this.timer = setTimeout(() => this.tell(), 1000));
     [this.noticed, this.noticedAt] = [this.unread, Date.now()];
-    const notice = new Notification(this.column.title, { body: `${this.unread} new ${this.unread === 1 ? "post" : "posts"}`, tag: this.column.tag, silent: true });
-    notice.onclick = () => (window.focus(), this.column.element.scrollIntoView(), notice.close());
+    const notice = new Notification(title, { body: counted(this.unread, "new post"), tag, silent: true });
+    notice.onclick = () => (window.focus(), element.scrollIntoView(), notice.close());
   }
 
-  reset() {
-    this.unread = this.noticed = 0;
-    this.show();
-  }
-
-  show() {
+  /** @param {number} unread */
+  show(unread) {
+    this.unread = unread;
+    this.noticed = Math.min(this.noticed, unread);
     for (const badge of this.badges) {
-      badge.hidden = !this.unread;
-      fill(badge, this.unread > 0 && [this.unread, h("span", { class: "visually-hidden" }, " unread")]);
+      badge.hidden = !unread;
+      fill(badge, unread > 0 && [unread, h("span", { class: "visually-hidden" }, " unread")]);
     }
     const sum = this.column.board.columns.reduce((all, { alerts }) => all + alerts.unread, 0);
     document.title = `${sum ? `(${sum}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
@@ -81,32 +75,29 @@ export class Alerts {
   /** Lets the user choose. */
   choose() {
     const { column } = this;
+    const { alerts } = column.kept;
     const problem = h("p", { class: "problem", role: "alert" });
     const save = () => {
-      column.kept = { ...column.kept, alerts: boxes[0].checked ? { sound: boxes[1].checked, notice: boxes[2].checked } : undefined };
-      if (!this.chosen) this.reset();
-      column.board.actions.changed();
+      column.kept = { ...column.kept, alerts: all.checked ? { sound: tone.checked, notice: notice.checked } : undefined };
+      if (!all.checked) this.show(0);
+      column.board.changed();
     };
-    const box = (/** @type {boolean | undefined} */ checked, /** @type {() => any} */ change) => h("input", { type: "checkbox", checked: Boolean(checked), onchange: () => (change(), save()) });
-    const also = (/** @type {number} */ index) => boxes[index].checked && (boxes[0].checked = true);
-    const ask = async () => {
-      also(2);
-      const answer = boxes[2].checked && (await globalThis.Notification?.requestPermission());
-      if (!boxes[2].checked || answer === "granted") return fill(problem);
-      boxes[2].checked = false;
-      fill(problem, "The browser does not let this page show notifications. Its settings for this page can allow them.");
+    const changed = async (/** @type {any} */ { target }) => {
+      if (target === all && !all.checked) tone.checked = notice.checked = false;
+      all.checked ||= tone.checked || notice.checked;
+      const isDenied = target === notice && notice.checked && (await globalThis.Notification?.requestPermission()) !== "granted";
+      if (isDenied) notice.checked = false;
+      fill(problem, isDenied && DENIED);
       save();
     };
-    const boxes = [box(Boolean(this.chosen), () => boxes[0].checked || boxes.forEach((one) => (one.checked = false))), box(this.chosen?.sound, () => also(1)), box(this.chosen?.notice, ask)];
-    const labels = ["Count posts that come unseen, in the title of the tab", "With a sound, at most every three seconds", "With a notification of the browser, at most every ten seconds"];
-    column.app.dialog(["Alert me: ", h("bdi", {}, column.title)], h("div", { class: "stack" }, boxes.map((one, index) => h("label", { class: "check" }, one, labels[index])), problem));
+    const [all, tone, notice] = [alerts, alerts?.sound, alerts?.notice].map((checked) => h("input", { type: "checkbox", checked: Boolean(checked), onchange: changed }));
+    column.app.dialog(["Alert me: ", h("bdi", {}, column.title)], h("div", { class: "stack" }, [all, tone, notice].map((box, index) => h("label", { class: "check" }, box, LABELS[index])), problem));
   }
 
   close() {
     document.removeEventListener("visibilitychange", this.look);
     this.observer.disconnect();
     clearTimeout(this.timer);
-    this.unread = 0;
-    this.show();
+    this.show(0);
   }
 }

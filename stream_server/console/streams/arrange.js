@@ -3,21 +3,21 @@
 
 import { h, icon } from "../dom.js";
 
+/** @typedef {import("../column.js").Column} Column */
+
 const WIDTHS = ["narrow", "normal", "wide"];
 const START_PX = 8; // a shorter way is a click
 
-/** @param {import("../column.js").Column} column @param {number} place */
-function moveTo(column, place) {
-  const { board, element, rows, app, title } = column;
-  const focused = document.activeElement;
-  const top = rows.scroller.scrollTop;
-  board.move(column, place - board.columns.indexOf(column));
+/** @param {Column} column @param {number} place */
+function moveTo({ board, element, rows, app, title }, place) {
+  const [focused, top, before] = [document.activeElement, rows.scroller.scrollTop, board.columns.findIndex((one) => one.element === element)];
+  board.move(board.columns[before], place - before);
   rows.scroller.scrollTop = top; // an element that is put elsewhere begins at its top, without the focus
   if (element.contains(focused)) /** @type {HTMLElement} */ (focused).focus();
-  app.say(`${title} is column ${board.columns.indexOf(column) + 1} of ${board.columns.length}`);
+  app.say(`${title} is column ${board.columns.findIndex((one) => one.element === element) + 1} of ${board.columns.length}`);
 }
 
-/** The part of the head by which keys move the column. @param {import("../column.js").Column} column */
+/** The part of the head by which the pointer and the keys move the column. @param {Column} column */
 export function handle(column) {
   const key = (/** @type {KeyboardEvent} */ event) => {
     const step = /** @type {Record<string, number>} */ ({ ArrowLeft: -1, ArrowRight: 1 })[event.key];
@@ -25,44 +25,35 @@ export function handle(column) {
     event.preventDefault();
     moveTo(column, column.board.columns.indexOf(column) + step);
   };
-  return h("button", { class: "quiet grip", title: "Move: drag, or arrow keys", "aria-label": `Move ${column.title}: arrow keys`, onkeydown: key }, icon("grip"));
+  return h("button", { class: "quiet grip", title: "Move: drag, or arrow keys", "aria-label": "Move the column: arrow keys", onkeydown: key }, icon("grip"));
 }
 
-/** Lets the pointer drag the column by its head. @param {import("../column.js").Column} column @param {HTMLElement} head */
-export function makeMovable(column, head) {
+/** How the pointer drags a column by its head: attributes of that. @param {Column} column */
+export function dragging(column) {
   let start = NaN;
-  const target = (/** @type {PointerEvent} */ event) => {
-    const middles = column.board.columns.map(({ element }) => element.getBoundingClientRect()).map(({ left, width }) => left + width / 2);
-    const place = column.board.columns.indexOf(column);
-    return middles.filter((middle, index) => index !== place && middle < event.clientX).length;
+  const end = (/** @type {PointerEvent | null} */ event) => {
+    const others = column.board.columns.filter((one) => one !== column).map(({ element }) => element.getBoundingClientRect());
+    const place = event && others.filter(({ left, width }) => left + width / 2 < event.clientX).length;
+    if (column.element.classList.contains("dragged") && place !== null && place !== column.board.columns.indexOf(column)) moveTo(column, place);
+    column.element.classList.remove("dragged");
+    start = NaN;
   };
-  const end = () => { start = NaN; column.element.classList.remove("dragged"); };
-  head.addEventListener("pointerdown", (event) => {
-    const isOther = /** @type {Element} */ (event.target).closest("button:not(.grip), .menu");
-    if (event.button || event.pointerType === "touch" || isOther) return;
+  const begin = (/** @type {any} */ event) => {
+    if (event.button || event.pointerType === "touch" || event.target.closest("button:not(.grip), .menu")) return;
     start = event.clientX;
-    head.setPointerCapture(event.pointerId);
-  });
-  head.addEventListener("pointermove", (event) => { if (Math.abs(event.clientX - start) > START_PX) column.element.classList.add("dragged"); });
-  head.addEventListener("pointerup", (event) => {
-    const isDragged = column.element.classList.contains("dragged");
-    end();
-    if (isDragged && target(event) !== column.board.columns.indexOf(column)) moveTo(column, target(event));
-  });
-  head.addEventListener("pointercancel", end);
+    event.currentTarget.setPointerCapture(event.pointerId);
+  };
+  const move = (/** @type {PointerEvent} */ event) => { if (Math.abs(event.clientX - start) > START_PX) column.element.classList.add("dragged"); };
+  return { onpointerdown: begin, onpointermove: move, onpointerup: end, onpointercancel: () => end(null) };
 }
 
-/** @param {import("../column.js").Column} column @param {number} step */
+/** @param {Column} column @param {number} step */
 export function widen(column, step) {
-  const at = Math.max(0, WIDTHS.indexOf(column.kept.width ?? "normal"));
-  const width = WIDTHS[Math.max(0, Math.min(WIDTHS.length - 1, at + step))];
-  column.kept = { ...column.kept, width: width === "normal" ? undefined : width };
-  showWidth(column);
-  column.board.actions.changed();
+  const width = WIDTHS[Math.max(0, Math.min(2, WIDTHS.indexOf(column.element.dataset.width) + step))];
+  column.kept = { ...column.kept, width };
+  column.board.changed();
   column.app.say(`${column.title}: ${width}`);
 }
 
-/** @param {import("../column.js").Column} column */
-export function showWidth(column) {
-  column.element.dataset.width = WIDTHS.includes(column.kept.width) ? column.kept.width : "normal";
-}
+/** @param {Column} column */
+export const showWidth = ({ element, kept }) => void (element.dataset.width = WIDTHS.includes(kept.width) ? kept.width : "normal");

@@ -2,21 +2,21 @@
 // Looks back from a column: to the posts before its oldest row, and to a time that it shows instead of what is live.
 
 import { CountChart } from "../counts.js";
-import { fill, h } from "../dom.js";
+import { fill, h, number } from "../dom.js";
 import { aloneParameters } from "../filter.js";
 import { explain } from "../forms.js";
+import { counted } from "../people/text.js";
 import { MAX_RECORDS } from "../rows.js";
 import { Brush, words } from "./brush.js";
 import { inTurn } from "./turns.js";
 
-const PAGE = 50;
-const LONG_PAGE = 500; // of a file
+const [PAGE, LONG_PAGE] = [50, 500]; // posts of one answer, for the column and for a file
 const ANSWERS = 10; // of one press of the button, while they have no posts
 const HOUR_MS = 3_600_000;
 
 const iso = (/** @type {number} */ ms) => new Date(ms).toISOString();
 const local = (/** @type {number} */ ms) => iso(ms - 60_000 * new Date(ms).getTimezoneOffset()).slice(0, 16); // as a field of the browser has it
-const isPost = (/** @type {any} */ event) => event.kind === "post";
+const postsOf = (/** @type {any} */ page) => page.events.filter(({ kind }) => kind === "post").reverse();
 
 export class LookBack {
   /** @param {import("../column.js").Column} column */
@@ -27,7 +27,6 @@ export class LookBack {
     this.shown = 0; // counts the times that were chosen: a page of another one comes too late
     this.copied = 0; // posts that were read for a file
     this.isBusy = this.isAtEnd = false;
-    this.liveButton = h("button", { class: "quiet", onclick: () => this.show(null) }, "Back to live");
     this.button = h("button", { onclick: () => this.older() }, "Older");
     this.told = h("p", { class: "muted small", role: "status" });
     this.problem = h("p", { class: "problem small", role: "alert" });
@@ -37,16 +36,16 @@ export class LookBack {
 
   /** Opens or closes the part of the column's head in which a time is chosen. */
   toggle() {
+    const { rule, app, element } = this.column;
     this.panel.hidden = !this.panel.hidden;
-    if (this.panel.hidden) return this.column.element.focus();
-    const { rule, app } = this.column;
+    if (this.panel.hidden) return element.focus();
     const chart = rule ? new CountChart(app.client, new Brush((range) => this.show(range))) : null;
-    const field = (/** @type {string} */ name, /** @type {number} */ ms) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name });
-    [this.from, this.to] = [field("From", this.range?.from ?? Date.now() - HOUR_MS), field("To", this.range?.to ?? Date.now() + 60_000)];
+    const { from, to } = this.range ?? { from: Date.now() - HOUR_MS, to: Date.now() + 60_000 };
+    [this.from, this.to] = Object.entries({ From: from, To: to }).map(([name, ms]) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name }));
+    const button = (/** @type {string} */ text, /** @type {() => void} */ onclick) => h("button", { type: "button", onclick }, text);
     fill(this.panel, chart?.root ?? h("p", { class: "muted small" }, "A chart counts the posts of a rule, and this column has none. Its time can be typed."),
-      h("div", { class: "row nowrap" }, this.from, "to", this.to), this.problem,
-      h("div", { class: "row" }, h("button", { class: "primary" }, "Show"), h("button", { type: "button", onclick: () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Date.now() }) }, "This hour"),
-        h("button", { type: "button", class: "quiet", onclick: () => this.toggle() }, "Close")));
+      h("div", { class: "row nowrap" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
+        button("This hour", () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Date.now() })), button("Close", () => this.toggle())));
     chart?.show(rule);
     this.from.focus();
   }
@@ -61,8 +60,9 @@ export class LookBack {
   /** Shows the posts of a time, or with null what is live again. @param {import("./brush.js").Range | null} range */
   show(range) {
     const { column } = this;
-    if (!range && column.element.contains(document.activeElement)) column.element.focus();
+    if (column.buffer) return column.app.say("The column reads what came during its pause. Try again in a moment.", "warn");
     if (range) [this.from.value, this.to.value] = [local(range.from), local(range.to)];
+    else if (column.element.contains(document.activeElement)) column.element.focus();
     fill(this.problem);
     this.range = range;
     column.pausedAt = "";
@@ -90,75 +90,69 @@ export class LookBack {
   /** Adds the page before the oldest row: of those that are held, or else of the server's log. */
   async older() {
     const { column, shown } = this;
+    const isLate = () => shown !== this.shown;
     if (this.isBusy || column.rows.showMore(PAGE)) return;
     this.isBusy = true;
     fill(this.told, "Reading…");
     column.showState();
     let [found, problem] = [0, ""];
     try {
-      for (let answers = 0; !found && !this.isAtEnd && answers < ANSWERS && shown === this.shown; answers++) {
-        const page = await this.read(this.next || this.oldest, this.range ? iso(this.range.from) : "", PAGE);
-        if (shown === this.shown) found = this.take(page, page.cursor, true);
+      for (let answers = 0; !found && !this.isAtEnd && answers < ANSWERS && !isLate(); answers++) {
+        const page = await this.read(this.next || column.rows.all().findLast(({ event }) => event?.cursor)?.event.cursor, this.range ? iso(this.range.from) : "", PAGE);
+        if (!isLate()) found = this.take(page, page.cursor, true);
       }
     } catch (error) {
       problem = explain(error);
     }
-    if (shown !== this.shown) return;
+    if (isLate()) return;
     this.isBusy = false;
     if (problem || !(found || this.isAtEnd)) fill(this.told, problem || "Nothing was found yet. “Older” reads on.");
     column.showState();
   }
 
-  /** The cursor of the oldest row, or else "". */
-  get oldest() {
-    return this.column.rows.all().findLast(({ event }) => event?.cursor)?.event.cursor ?? "";
-  }
-
-  /** @param {string} before "" for the end of the log @param {string} since @param {number} limit */
+  /** @param {string} before "" for the end of the log @param {string} since @param {number} limit @returns {Promise<any>} */
   read(before, since, limit) {
     const body = { ...aloneParameters(this.column.filter), kinds: "post", before: before || iso(Date.now() + HOUR_MS), since: since || undefined, limit: String(limit) };
     return inTurn(() => this.column.app.client.request("POST", "/v1/events", { body }));
   }
 
   /** @param {any} page @param {string} next where to go on if it has no posts @param {boolean} isOfAll whether nothing wanted is before its last page @returns {number} how many posts it has */
-  take({ events, more }, next, isOfAll) {
-    const { rows } = this.column;
-    const posts = events.filter(isPost).reverse();
-    const gap = events.find(({ kind }) => kind === "gap");
+  take(page, next, isOfAll) {
+    const { rows, element } = this.column;
+    const posts = postsOf(page);
+    const gap = page.events.find(({ kind }) => kind === "gap");
     rows.addOlder(posts.map((event) => this.column.item(event, event.matched ?? [])));
     this.next = posts.length ? "" : next;
-    this.isAtEnd = !more && (isOfAll || Boolean(gap));
+    this.isAtEnd = !page.more && (isOfAll || Boolean(gap));
     const isFull = rows.items.length >= MAX_RECORDS;
-    const end = gap ? `The server's log begins here: ${gap.count ?? "the"} older entries are no longer on it.` : this.range ? "The time that is shown begins here." : "The server's log begins here.";
-    fill(this.told, isFull ? `A column holds ${MAX_RECORDS} posts. To look further back, choose a time.` : this.isAtEnd && end);
-    if (this.button === document.activeElement && (this.isAtEnd || isFull)) this.column.element.focus({ preventScroll: true });
+    const end = gap ? `The server's log begins here: ${gap.count ? number(gap.count) : "the"} older entries are no longer on it.` : `${this.range ? "The time that is shown" : "The server's log"} begins here.`;
+    fill(this.told, isFull ? `A column holds ${number(MAX_RECORDS)} posts. To look further back, choose a time.` : this.isAtEnd && end);
+    if (this.button === document.activeElement && (this.isAtEnd || isFull)) element.focus({ preventScroll: true });
     this.button.hidden = this.isAtEnd || isFull;
     return posts.length;
   }
 
-  /** Reads all posts of the time, the newest first, for a file. @param {number} most @returns {Promise<{events: any[], more: boolean}>} the oldest first */
+  /** Reads all posts of the time for a file. @param {number} most @returns {Promise<{events: any[], more: boolean}>} the newest of them, the oldest first, and whether there are more */
   async readAll(most) {
     const { from, to } = /** @type {import("./brush.js").Range} */ (this.range);
     const /** @type {any[]} */ events = [];
-    let [before, more] = [iso(to), true];
+    let page = { cursor: iso(to), more: true };
     try {
-      while (more && events.length < most) {
-        const page = await this.read(before, iso(from), Math.min(LONG_PAGE, most - events.length));
-        events.push(...page.events.filter(isPost).reverse());
-        ({ cursor: before, more } = page);
-        this.copied = events.length;
+      while (page.more && events.length < most) {
+        page = await this.read(page.cursor, iso(from), Math.min(LONG_PAGE, most - events.length));
+        this.copied = events.push(...postsOf(page));
         this.column.showState();
       }
     } finally {
       this.copied = 0;
     }
-    return { events: events.reverse(), more };
+    return { events: events.reverse(), more: page.more };
   }
 
   /** @returns {[string, string]} a kind of state and its words */
   describe() {
-    const count = this.column.rows.items.length;
-    const how = this.copied ? `${this.copied} posts read for the file` : this.isBusy ? "reading" : `${count} ${count === 1 ? "post" : "posts"}${this.isAtEnd ? "" : ", and older ones"}`;
+    const posts = counted(this.column.rows.items.length, "post");
+    const how = this.copied ? `${counted(this.copied, "post")} read for the file` : this.isBusy ? "reading" : posts + (this.isAtEnd ? "" : ", and older ones");
     return ["range", `${words(/** @type {import("./brush.js").Range} */ (this.range))}: ${how}`];
   }
 }
