@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.async_api import Download, Locator, Page, expect
+from playwright.async_api import Download, Locator, Page, Route, expect
 
 from tests.browser.windows import Windows, named_user
 from tests.end_to_end.api import Api
@@ -80,7 +80,7 @@ async def test_older_posts_come_page_by_page_to_the_end_of_the_log(site_api: Api
     seen = [text for text in await column.locator(".rows").evaluate(ORDER) if text.startswith(f"antique{kind} ")]
     assert seen[:75] == texts[::-1]
     await site_api.post(author, f"antique{kind} new")
-    await column.locator(".scroller").evaluate("scroller => scroller.scrollTo(0, 0)")
+    await column.locator(".newer").click()
     await expect(rows.first).to_contain_text("new")
 
 
@@ -133,6 +133,38 @@ async def test_a_time_is_shown_instead_of_what_is_live(site_api: Api, windows: W
     await column.focus()
     await page.keyboard.press("Space")
     await live(column)
+
+
+async def test_a_file_of_a_long_time_says_where_it_is_cut(site_api: Api, windows: Windows, tmp_path: Path) -> None:
+    """It has the newest 10,000 posts. A page that is refused because another tab looks back is asked for again."""
+    window = await windows.open(await named_user(site_api, "cutter"), address({"words": ["endless"]}))
+    window.expects_refusals = True
+    page, column = window.page, window.page.locator(".column")
+    await live(column)
+    asked: list[dict[str, Any]] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(json.loads(route.request.post_data or ""))
+        if len(asked) == 2:
+            error = {"code": "rate_limited", "message": "one at a time", "retry_after": 0}
+            return await route.fulfill(status=429, json={"error": error})
+        at, page_number = "2026-01-01T00:00:00Z", len(asked)
+        status = {"uid": "1", "login": "a", "message": "endless", "posted": at, "entities": {}}
+        ids = [f"{page_number}{n:04}" for n in range(int(asked[-1]["limit"]))]
+        posts = [{"kind": "post", "cursor": f"{one}-0", "at": at, "status": {**status, "id": one}} for one in ids]
+        return await route.fulfill(json={"events": posts, "cursor": f"{page_number}-0", "more": True})
+
+    await page.route("**/v1/events", answer)
+    await press(column, "Look back")
+    await column.get_by_role("button", name="This hour").click()
+    await expect(column.locator(".state")).to_contain_text("50 posts, and older ones")
+    _, text = await saved(page, column, "Export as CSV", tmp_path)
+    assert len(text.splitlines()) == 10_001
+    told = "has 10,000 posts. The time has more: these are its newest 10,000, from 2026-01-01T00:00:00Z on"
+    await expect(page.locator(".notes")).to_contain_text(told)
+    before = [one["before"] for one in asked[1:]]
+    assert before[0] == before[1], "the refused page"
+    assert before[2:] == [f"{n}-0" for n in range(3, len(asked))]
 
 
 async def test_a_column_without_a_rule_has_no_chart_and_says_so(site_api: Api, windows: Windows) -> None:

@@ -8,21 +8,16 @@ import { counted } from "../people/text.js";
 const [SHOW_MS, SOUND_MS, NOTICE_MS] = [300, 3000, 10_000]; // at 200 posts a second the title changes only so often
 const LABELS = ["Count posts that come unseen, in the title of the tab", "With a sound, at most every three seconds", "With a notification of the browser, at most every ten seconds"];
 const DENIED = "The browser does not let this page show notifications. Its settings for this page can allow them.";
-let audio = /** @type {AudioContext | null} */ (null);
-let soundAt = 0;
+let [audio, soundAt] = [/** @type {AudioContext | null} */ (null), 0];
 
 /** Plays a short tone, if the user has ever touched the page: else the browser would not. */
 function sound() {
   if (Date.now() - soundAt < SOUND_MS || !navigator.userActivation?.hasBeenActive) return;
-  soundAt = Date.now();
-  audio ??= new AudioContext();
-  const [tone, volume, now] = [audio.createOscillator(), audio.createGain(), audio.currentTime];
-  volume.gain.setValueAtTime(0.1, now);
-  volume.gain.exponentialRampToValueAtTime(0.001, now + 0.3);
-  tone.frequency.value = 660;
+  [audio, soundAt] = [audio ?? new AudioContext(), Date.now()];
+  const [tone, volume] = [new OscillatorNode(audio, { frequency: 660 }), new GainNode(audio, { gain: 0.08 })];
   tone.connect(volume).connect(audio.destination);
   tone.start();
-  tone.stop(now + 0.3);
+  tone.stop(audio.currentTime + 0.2);
 }
 
 export class Alerts {
@@ -56,20 +51,15 @@ export class Alerts {
     if (this.noticed >= this.unread || !kept.alerts?.notice || globalThis.Notification?.permission !== "granted") return;
     if (Date.now() - this.noticedAt < NOTICE_MS) return void (this.timer = setTimeout(() => this.tell(), 1000));
     [this.noticed, this.noticedAt] = [this.unread, Date.now()];
-    const notice = new Notification(title, { body: counted(this.unread, "new post"), tag, silent: true });
-    notice.onclick = () => (window.focus(), element.scrollIntoView(), notice.close());
+    new Notification(title, { body: counted(this.unread, "new post"), tag, silent: true }).onclick = () => (window.focus(), element.scrollIntoView());
   }
 
   /** @param {number} unread */
   show(unread) {
-    this.unread = unread;
-    this.noticed = Math.min(this.noticed, unread);
-    for (const badge of this.badges) {
-      badge.hidden = !unread;
-      fill(badge, unread > 0 && [unread, h("span", { class: "visually-hidden" }, " unread")]);
-    }
+    [this.unread, this.noticed] = [unread, Math.min(this.noticed, unread)];
+    for (const badge of this.badges) fill(badge, unread > 0 && [unread, h("span", { class: "visually-hidden" }, " unread")]).toggleAttribute("hidden", !unread);
     const sum = this.column.board.columns.reduce((all, { alerts }) => all + alerts.unread, 0);
-    document.title = `${sum ? `(${sum}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
+    document.title = (sum ? `(${sum}) ` : "") + document.title.replace(/^\(\d+\) /, "");
   }
 
   /** Lets the user choose. */
@@ -77,18 +67,15 @@ export class Alerts {
     const { column } = this;
     const { alerts } = column.kept;
     const problem = h("p", { class: "problem", role: "alert" });
-    const save = () => {
-      column.kept = { ...column.kept, alerts: all.checked ? { sound: tone.checked, notice: notice.checked } : undefined };
-      if (!all.checked) this.show(0);
-      column.board.changed();
-    };
     const changed = async (/** @type {any} */ { target }) => {
       if (target === all && !all.checked) tone.checked = notice.checked = false;
       all.checked ||= tone.checked || notice.checked;
       const isDenied = target === notice && notice.checked && (await globalThis.Notification?.requestPermission()) !== "granted";
       if (isDenied) notice.checked = false;
       fill(problem, isDenied && DENIED);
-      save();
+      column.kept = { ...column.kept, alerts: all.checked ? { sound: tone.checked, notice: notice.checked } : undefined };
+      if (!all.checked) this.show(0);
+      column.board.changed();
     };
     const [all, tone, notice] = [alerts, alerts?.sound, alerts?.notice].map((checked) => h("input", { type: "checkbox", checked: Boolean(checked), onchange: changed }));
     column.app.dialog(["Alert me: ", h("bdi", {}, column.title)], h("div", { class: "stack" }, [all, tone, notice].map((box, index) => h("label", { class: "check" }, box, LABELS[index])), problem));

@@ -7,23 +7,23 @@ import { h, icon } from "../dom.js";
 
 const WIDTHS = ["narrow", "normal", "wide"];
 const START_PX = 8; // a shorter way is a click
+const placeOf = (/** @type {Column} */ column) => column.board.columns.indexOf(column);
 
 /** @param {Column} column @param {number} place */
-function moveTo({ board, element, rows, app, title }, place) {
-  const [focused, top, before] = [document.activeElement, rows.scroller.scrollTop, board.columns.findIndex((one) => one.element === element)];
-  board.move(board.columns[before], place - before);
+function moveTo(column, place) {
+  const { board, element, rows, app, title } = column;
+  const [focused, top] = [document.activeElement, rows.scroller.scrollTop];
+  board.move(column, place - placeOf(column));
   rows.scroller.scrollTop = top; // an element that is put elsewhere begins at its top, without the focus
   if (element.contains(focused)) /** @type {HTMLElement} */ (focused).focus();
-  app.say(`${title} is column ${board.columns.findIndex((one) => one.element === element) + 1} of ${board.columns.length}`);
+  app.say(`${title} is column ${placeOf(column) + 1} of ${board.columns.length}`);
 }
 
 /** The part of the head by which the pointer and the keys move the column. @param {Column} column */
 export function handle(column) {
   const key = (/** @type {KeyboardEvent} */ event) => {
-    const step = /** @type {Record<string, number>} */ ({ ArrowLeft: -1, ArrowRight: 1 })[event.key];
-    if (!step) return;
-    event.preventDefault();
-    moveTo(column, column.board.columns.indexOf(column) + step);
+    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
+    if (step) (event.preventDefault(), moveTo(column, placeOf(column) + step));
   };
   return h("button", { class: "quiet grip", title: "Move: drag, or arrow keys", "aria-label": "Move the column: arrow keys", onkeydown: key }, icon("grip"));
 }
@@ -31,12 +31,12 @@ export function handle(column) {
 /** How the pointer drags a column by its head: attributes of that. @param {Column} column */
 export function dragging(column) {
   let start = NaN;
-  const end = (/** @type {PointerEvent | null} */ event) => {
-    const others = column.board.columns.filter((one) => one !== column).map(({ element }) => element.getBoundingClientRect());
-    const place = event && others.filter(({ left, width }) => left + width / 2 < event.clientX).length;
-    if (column.element.classList.contains("dragged") && place !== null && place !== column.board.columns.indexOf(column)) moveTo(column, place);
+  const end = (/** @type {PointerEvent} */ { type, clientX }) => {
+    const place = column.board.columns.filter(({ element }) => element !== column.element && element.getBoundingClientRect().left + element.offsetWidth / 2 < clientX).length;
+    const isDrop = column.element.classList.contains("dragged") && type === "pointerup" && place !== placeOf(column);
     column.element.classList.remove("dragged");
     start = NaN;
+    if (isDrop) moveTo(column, place);
   };
   const begin = (/** @type {any} */ event) => {
     if (event.button || event.pointerType === "touch" || event.target.closest("button:not(.grip), .menu")) return;
@@ -44,7 +44,7 @@ export function dragging(column) {
     event.currentTarget.setPointerCapture(event.pointerId);
   };
   const move = (/** @type {PointerEvent} */ event) => { if (Math.abs(event.clientX - start) > START_PX) column.element.classList.add("dragged"); };
-  return { onpointerdown: begin, onpointermove: move, onpointerup: end, onpointercancel: () => end(null) };
+  return { onpointerdown: begin, onpointermove: move, onpointerup: end, onpointercancel: end };
 }
 
 /** @param {Column} column @param {number} step */

@@ -14,17 +14,22 @@ export const words = ({ from, to }) => `${clock(from)} to ${clock(to)}`;
 export class Brush {
   /** @param {(range: Range) => void} onChoose */
   constructor(onChoose) {
-    this.onChoose = onChoose;
     /** @type {Bucket[]} the oldest first */ this.buckets = [];
     this.anchor = this.at = -1; // the bar where the choice begins, and the one to which it goes
     this.mark = svg("rect", { class: "brush-mark", height: 1 });
+    const choose = () => this.range && onChoose(this.range);
     const barAt = (/** @type {PointerEvent} */ event) => Math.floor(((event.clientX - this.root.getBoundingClientRect().left) / this.root.clientWidth) * this.buckets.length);
+    const key = (/** @type {KeyboardEvent} */ event) => {
+      const end = this.buckets.length - 1;
+      const place = /** @type {Record<string, number>} */ ({ ArrowLeft: this.at < 0 ? end : this.at - 1, ArrowRight: this.at + 1, Home: 0, End: end })[event.key];
+      if (event.key === "Enter") choose();
+      if (place !== undefined) this.move(place, event.shiftKey);
+      if (event.key === "Enter" || place !== undefined) event.preventDefault();
+    };
     this.root = h("div", {
-      class: "counts-box brush", role: "slider", tabindex: "0", "aria-label": "Choose a time: arrow keys, Shift for several bars, Enter shows it", "aria-valuemin": 0, "aria-valuenow": 0,
-      onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+      class: "counts-box brush", role: "slider", tabindex: "0", "aria-label": "Choose a time: arrow keys, Shift for several bars, Enter shows it", "aria-valuemin": 0, "aria-valuenow": 0, onkeydown: key, onpointerup: choose,
       onpointerdown: (/** @type {PointerEvent} */ event) => (this.root.setPointerCapture(event.pointerId), this.move(barAt(event), false)),
       onpointermove: (/** @type {PointerEvent} */ event) => event.buttons & 1 && this.move(barAt(event), true),
-      onpointerup: () => this.choose(),
     });
   }
 
@@ -41,9 +46,9 @@ export class Brush {
     return this.at < 0 ? [] : this.buckets.slice(Math.min(this.anchor, this.at), Math.max(this.anchor, this.at) + 1);
   }
 
-  choose() {
+  get range() {
     const [first, last] = [this.chosen[0], this.chosen.at(-1)];
-    if (first && last) this.onChoose({ from: Date.parse(first.from), to: Date.parse(last.to) });
+    return first && last && { from: Date.parse(first.from), to: Date.parse(last.to) };
   }
 
   /** @param {number} index @param {boolean} extend */
@@ -53,22 +58,11 @@ export class Brush {
     this.show();
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    const end = this.buckets.length - 1;
-    const place = /** @type {Record<string, number>} */ ({ ArrowLeft: this.at < 0 ? end : this.at - 1, ArrowRight: this.at + 1, Home: 0, End: end })[event.key];
-    if (event.key === "Enter") this.choose();
-    else if (place === undefined) return;
-    else this.move(place, event.shiftKey);
-    event.preventDefault();
-  }
-
   show() {
-    const { root, mark, chosen } = this;
-    const span = chosen.length && words({ from: Date.parse(chosen[0].from), to: Date.parse(chosen[chosen.length - 1].to) });
+    const { root, mark, chosen, range } = this;
     mark.setAttribute("x", String(Math.min(this.anchor, this.at)));
     mark.setAttribute("width", String(chosen.length));
     [root.ariaValueMax, root.ariaValueNow] = [this.buckets.length - 1, this.at].map((value) => String(Math.max(0, value)));
-    root.ariaValueText = span ? `${span}, ${counted(chosen.reduce((sum, { count }) => sum + count, 0), "post")}` : "no time is chosen";
+    root.ariaValueText = range ? `${words(range)}, ${counted(chosen.reduce((sum, { count }) => sum + count, 0), "post")}` : "no time is chosen";
   }
 }

@@ -90,23 +90,20 @@ export class LookBack {
   /** Adds the page before the oldest row: of those that are held, or else of the server's log. */
   async older() {
     const { column, shown } = this;
-    const isLate = () => shown !== this.shown;
     if (this.isBusy || column.rows.showMore(PAGE)) return;
     this.isBusy = true;
     fill(this.told, "Reading…");
     column.showState();
-    let [found, problem] = [0, ""];
-    try {
-      for (let answers = 0; !found && !this.isAtEnd && answers < ANSWERS && !isLate(); answers++) {
-        const page = await this.read(this.next || column.rows.all().findLast(({ event }) => event?.cursor)?.event.cursor, this.range ? iso(this.range.from) : "", PAGE);
-        if (!isLate()) found = this.take(page, page.cursor, true);
-      }
-    } catch (error) {
-      problem = explain(error);
+    let [found, problem] = [0, "Nothing was found yet. “Older” reads on."];
+    for (let answers = 0; !found && !this.isAtEnd && answers < ANSWERS; answers++) {
+      const before = this.next || column.rows.all().findLast(({ event }) => event?.cursor)?.event.cursor;
+      const page = await this.read(before, this.range ? iso(this.range.from) : "", PAGE).catch((error) => void (problem = explain(error)));
+      if (shown !== this.shown) return;
+      if (!page) break;
+      found = this.take(page, page.cursor, true);
     }
-    if (isLate()) return;
     this.isBusy = false;
-    if (problem || !(found || this.isAtEnd)) fill(this.told, problem || "Nothing was found yet. “Older” reads on.");
+    if (!found && !this.isAtEnd) fill(this.told, problem);
     column.showState();
   }
 
@@ -137,15 +134,11 @@ export class LookBack {
     const { from, to } = /** @type {import("./brush.js").Range} */ (this.range);
     const /** @type {any[]} */ events = [];
     let page = { cursor: iso(to), more: true };
-    try {
-      while (page.more && events.length < most) {
-        page = await this.read(page.cursor, iso(from), Math.min(LONG_PAGE, most - events.length));
-        this.copied = events.push(...postsOf(page));
-        this.column.showState();
-      }
-    } finally {
-      this.copied = 0;
+    for (; page.more && events.length < most; this.column.showState()) {
+      page = await this.read(page.cursor, iso(from), Math.min(LONG_PAGE, most - events.length)).finally(() => (this.copied = 0));
+      this.copied = events.push(...postsOf(page));
     }
+    this.copied = 0;
     return { events: events.reverse(), more: page.more };
   }
 
