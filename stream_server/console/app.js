@@ -28,12 +28,12 @@
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { decoded, fill, h, icon, shelf } from "./dom.js";
+import { decoded, fill, h, icon } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
-import { lostView } from "./lost.js";
-import { placeOf } from "./place.js";
+import { showLost } from "./lost.js";
+import { Parked, placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
@@ -56,7 +56,7 @@ const KEYS = [
 ];
 
 const client = openClient();
-const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {Map<string, any>} */ (new Map()), userId: "", prefix: "" };
+const state = { view: "", mounted: /** @type {any} */ (null), parked: new Parked(), userId: "", prefix: "" };
 const status = h("p", { class: "connection" }); // its numbers change each second, so that it is no live region
 const voice = makeVoice();
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
@@ -138,52 +138,41 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : lostView(decoded(view), VIEWS);
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: () => (showLost(root, "view", decoded(view), Object.entries(VIEWS).map(([name, { title: text }]) => [`#/${name}`, text])), { unmount() {} }) };
   app.title(title);
   drawBar();
   if (!takeBack()) state.mounted = mount(root, app);
 }
 
-/** Puts a parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
+/** Puts a parked view back if it is the one to show. @returns {boolean} */
 function takeBack() {
-  if ([...state.parked.values()].some(({ userId }) => userId !== state.userId)) discard();
-  const parked = state.parked.get(state.view);
-  if (!parked) return false;
-  state.parked.delete(state.view);
-  root.replaceWith(parked.root);
-  root = parked.root;
-  state.mounted = parked.mounted;
-  parked.goBack();
+  const found = state.parked.take(state.view, state.userId);
+  if (!found) return false;
+  root.replaceWith(found.root);
+  [root, state.mounted] = [found.root, found.mounted];
+  found.goBack();
   state.mounted.resume();
   return true;
-}
-
-function discard() {
-  for (const { mounted, root: left } of state.parked.values()) {
-    mounted.unmount();
-    left.remove();
-  }
-  state.parked.clear();
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
 function leave() {
   const { mounted, view, userId } = state;
-  if (mounted?.resume) state.parked.set(view, { mounted, userId, root, goBack: placeOf(root) });
-  else mounted?.unmount();
+  const goBack = placeOf(root);
   state.mounted = null;
   state.view = "";
   app.setStatus("");
   const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
-  if (mounted?.resume) shelf.append(root);
+  if (mounted?.resume) state.parked.put(view, { mounted, userId, root, goBack });
+  else mounted?.unmount();
   root = next;
 }
 
 /** Ends the session, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
 async function leaveForGood(end) {
   leave();
-  discard();
+  state.parked.discard();
   await end();
 }
 

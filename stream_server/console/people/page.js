@@ -3,7 +3,6 @@
 
 import { fill, h } from "../dom.js";
 import { explain, problemBox, told } from "../forms.js";
-import { showLost } from "../lost.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
 
@@ -12,16 +11,14 @@ export class Live extends EventTarget {
   /** @param {any} app @param {HTMLElement} root of the view, which tells of the connection while it is on show */
   constructor(app, root) {
     super();
-    this.app = app;
-    this.root = root;
-    this.start();
+    [this.app, this.root] = [app, root];
+    this.start("");
   }
 
-  /** @param {string} [since] a cursor, of a stream that has ended */
+  /** @param {string} since a cursor, of a stream that has ended */
   start(since) {
     this.stream = this.app.client.stream({}, {
-      path: "/v1/stream/user",
-      since,
+      path: "/v1/stream/user", since,
       onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
       onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
     });
@@ -86,16 +83,15 @@ export class Page {
     return this;
   }
 
-  /** Say that an address names nothing. @param {string} name */
-  lost(name) {
-    this.show("No such page");
-    showLost(this.root, "page", name, [["#/people", "Home"], ...(/^\w{1,20}$/.test(name) ? [/** @type {[string, string]} */ ([`#/people/@${name}`, `The user @${name}`])] : [])]);
+  end() {
+    this.leaving.abort();
+    this.root.remove();
   }
 
   /** Draw it anew, now or when Back leads to it. */
   reload() {
     if (this.root.isConnected) this.site.reload();
-    else this.leaving.abort();
+    else this.end();
   }
 
   /** Await something for the page; what goes wrong is told in a place of `problemBox`. @template T @param {() => Promise<T>} work @param {Element} [place] at first below all parts @returns {Promise<T | undefined>} */

@@ -45,7 +45,13 @@ function draw(page, path) {
   if (name === "requests") return requests(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
   const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
-  return Object.hasOwn(plain, name) ? plain[name](page) : page.lost(path.join("/"));
+  return Object.hasOwn(plain, name) ? plain[name](page) : lost(page, path.join("/"));
+}
+
+/** @param {Page} page @param {string} name */
+function lost(page, name) {
+  const user = /** @type {[string, string][]} */ (/^\w{1,20}$/.test(name) ? [[userHref(name), `The user @${name}`]] : []);
+  showLost(page.show("No such page").root, "page", name, [["#/people", "Home"], ...user]);
 }
 
 class People {
@@ -57,7 +63,7 @@ class People {
     this.live = new Live(app, root);
     /** @type {Page | null} */
     this.page = null;
-    /** @type {Map<string, {page: Page, path: string[], goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
+    /** @type {Map<string, {page: Page, goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
     this.left = new Map();
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
@@ -130,10 +136,10 @@ class People {
   navigate(path, focus = true) {
     this.leave();
     const left = this.left.get(this.app.entry);
-    const isKept = left && !left.page.ended && left.path.join("/") === path.join("/");
-    [this.path, this.entry] = [path, this.app.entry];
-    this.page = this.site.page = isKept ? left.page : new Page(this.site, this.live);
-    this.left.delete(this.entry);
+    this.left.delete(this.app.entry);
+    const isKept = left && !left.page.ended;
+    [this.path, this.entry, this.page] = [path, this.app.entry, isKept ? left.page : new Page(this.site, this.live)];
+    this.site.page = this.page;
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
@@ -149,19 +155,17 @@ class People {
   leave() {
     const { page, entry } = this;
     if (!page || page.ended) return;
-    if (page.root.matches(".page-talk")) return page.leaving.abort();
-    this.left.set(entry, { page, path: this.path, goBack: placeOf(page.root, this.root) });
+    if (page.root.matches(".page-talk")) return page.end();
+    this.left.set(entry, { page, goBack: placeOf(page.root, this.root) });
     shelf.append(page.root);
-    for (const [oldest, { page: old }] of this.left) {
-      if (this.left.size <= MAX_LEFT) return;
-      this.left.delete(oldest);
-      old.leaving.abort();
-      old.root.remove();
-    }
+    const [[oldest, first]] = this.left;
+    if (this.left.size <= MAX_LEFT) return;
+    this.left.delete(oldest);
+    first.page.end();
   }
 
   reload() {
-    this.page?.leaving.abort();
+    this.page?.end();
     if (this.root.isConnected) this.navigate(this.path, false);
   }
 
@@ -220,10 +224,7 @@ class People {
 
   unmount() {
     clearInterval(this.timer);
-    for (const page of [this.page, ...[...this.left.values()].map((one) => one.page)]) {
-      page?.leaving.abort();
-      page?.root.remove();
-    }
+    for (const { page } of [this, ...this.left.values()]) page?.end();
     this.live.stop();
   }
 }
