@@ -219,7 +219,7 @@ export class Board {
     if (name === "connecting") return attempt > 1 ? ["bad", `server away, try ${attempt}`] : ["wait", "connecting"];
     if (name === "silent") return ["wait", `silent for ${Math.round((Date.now() - (since ?? 0)) / 1000)} s, asking the server`];
     if (name === "waiting" && error?.status === 429) return ["bad", `rate limited, again in ${seconds} s`];
-    if (name === "waiting") return ["bad", `server away (${reason}), try ${attempt + 1} in ${seconds} s`];
+    if (name === "waiting") return ["bad", `server away, try ${attempt + 1} in ${seconds} s (${reason})`];
     if (name === "offline") return ["bad", `this machine is offline, try ${attempt + 1} in ${seconds} s`];
     if (name === "refused" && error) return ["refused", `refused: ${explain(error)}`];
     return ["refused", error ? `ended: ${error.message}` : name];

@@ -68,8 +68,9 @@ export class Column {
         this.pauseButton,
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
-      this.state, this.voice, this.look.panel,
+      this.state, this.voice,
       h("div", { class: "newer-place" }, this.rows.newer),
+      this.look.panel,
       this.rows.scroller);
   }
 

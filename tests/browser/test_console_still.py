@@ -215,7 +215,8 @@ COUNT_SAID = """
     if (isVisible) window.said.push(region.textContent);
   }).observe(region, { subtree: true, childList: true, characterData: true });
   document.querySelectorAll("[role=status], [role=alert], [role=log], [aria-live]").forEach(watch);
-  setInterval(() => { window.sent = (window.sent ?? 100) + 1; window.say(window.sent, 1); }, 50);
+  let sent = 100;
+  window.posting = setInterval(() => { say(sent, 20); sent += 20; }, 1000);
 }
 """
 
@@ -240,7 +241,7 @@ async def test_few_changes_are_announced(browser: Browser, site_server: Server, 
         await expect(page.locator(".connection")).to_contain_text("live · 20/s")
         assert await page.evaluate("said") == []
         await page.route("**/v1/**", lambda route: route.abort())
-        await page.evaluate("sockets.at(-1).onclose()")
+        await page.evaluate("clearInterval(posting); sockets.at(-1).onclose();")
         for _ in range(12):  # each try needs an answer of the network, which the page's clock does not turn
             await page.clock.run_for(5000)
             await expect(state.first).to_contain_text("server away")
@@ -388,7 +389,7 @@ async def test_a_server_that_stands_still_is_not_live(frozen: Server, browser: B
 
 FLOOD = """
 (seconds) => new Promise((done) => {
-  const aimed = document.querySelector('[data-id="910"]'), top = aimed.getBoundingClientRect().top, frames = [];
+  const aimed = document.querySelector('[data-id="917"]'), top = aimed.getBoundingClientRect().top, frames = [];
   let [sent, moved, last] = [0, 0, performance.now()];
   const began = last;
   const tick = () => {
@@ -421,7 +422,7 @@ async def test_a_flood_does_not_move_the_row_under_the_pointer(
 ) -> None:
     """200 posts a second come and wait. The page draws meanwhile, and shows at most 300 rows afterwards."""
     await still.begin(20)
-    await still.column.locator('[data-id="910"]').hover()
+    await still.column.locator('[data-id="917"]').hover()
     found = await still.page.evaluate(FLOOD, seconds)
     record_property("frame_ms", found)
     print(found)  # noqa: T201 - the figure is what a person runs this test for
@@ -432,3 +433,24 @@ async def test_a_flood_does_not_move_the_row_under_the_pointer(
     await still.newer.click()
     await expect(still.posts.first).to_contain_text(f"flood {20 + 200 * seconds - 1}")
     assert await still.column.locator(".rows > *").count() == 300
+
+
+async def test_a_list_of_posts_in_people_is_one_stop_too(site_api: Api, windows: Windows) -> None:
+    user = await named_user(site_api, "paul")
+    for number in range(3):
+        await site_api.post(user["id"], f"walk {number}")
+    window = await windows.open(user, f"/#/people/@{user['login']}")
+    await expect(window.page.locator("article.status")).to_have_count(3)
+    await window.post("walk 1").focus()
+    keys = window.page.keyboard
+    text = "(at => at.closest('article').querySelector('.post-text').textContent + at.tagName)(document.activeElement)"
+    first = "walk 2ARTICLE"
+    steps = {"ArrowDown": "walk 0ARTICLE", "Home": first, "ArrowRight": "walk 2A", "ArrowLeft": first}
+    for key, focused in steps.items():
+        await keys.press(key)
+        assert await window.page.evaluate(text) == focused, key
+    await keys.press("Shift+Tab")
+    await keys.press("Tab")
+    assert await window.page.evaluate(text) == first
+    await keys.press("Tab")
+    assert not await window.page.evaluate("document.querySelector('[role=feed]').contains(document.activeElement)")
