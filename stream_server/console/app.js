@@ -39,6 +39,7 @@ import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
+import { makeVoice } from "./voice.js";
 
 /** @type {Record<string, {title: string, icon: any, mount: Function}>} */
 const VIEWS = {
@@ -49,14 +50,15 @@ const VIEWS = {
 const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"]; // the first press changes something
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"], ["c, /", "add a column"],
-  ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["arrows", "in a list of posts: up and down from post to post, left and right to its buttons"], ["e", "why a post matched"],
   ["z", "undo what was just done"], ["space", "pause or resume a column"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
   ["r, c, l, s", "in People: reply to, comment on, like, bookmark the post"], ["/", "in People: find a user or a tag"],
 ];
 
 const client = openClient();
 const state = { view: "", mounted: /** @type {any} */ (null), parked: new Parked(), userId: "", prefix: "" };
-const status = h("p", { class: "connection", role: "status" });
+const status = h("p", { class: "connection" }); // its numbers change each second, so that it is no live region
+const voice = makeVoice();
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
 const tabs = h("nav", { class: "tabs", "aria-label": "Views" });
@@ -80,7 +82,7 @@ export const app = {
   /** @param {Record<string, any>} [draft] */
   compose: (draft) => compose(app, draft),
   /** @param {string} text @param {string} [kind] */
-  setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind)),
+  setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind), voice.tell(kind, text)),
   say, attempt, dialog, leaveForGood,
 };
 
@@ -278,7 +280,7 @@ function sessionChanged(session) {
 }
 
 async function start() {
-  document.body.append(bar, root, tabs, notes);
+  document.body.append(bar, root, tabs, notes, voice.root);
   client.onSession(sessionChanged);
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);

@@ -3,13 +3,12 @@
 // routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
-import { Column } from "./column.js";
+import { Column, tellGap } from "./column.js";
 import { aloneParameters, asksSame, readFilter, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
 
-const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
@@ -127,6 +126,15 @@ export class Board {
     this.tick();
   }
 
+  /** Asks again for what the server refused, which may be allowed now. @param {Column} column */
+  retry(column) {
+    const wasRefused = column.refusal;
+    column.refusal = null;
+    if (column.own?.isFinal) this.connectOwn(column);
+    this.changed();
+    if (wasRefused) this.history = this.history.then(() => this.loadHistory(column));
+  }
+
   connectShared() {
     const parts = this.columns.filter((column) => !column.isAlone && !column.refusal).map((column) => toParameters(column.filter, column.tag).shared ?? {});
     const rules = parts.flatMap(({ rule }) => rule ?? []).sort(); // another order of the columns is no other filter
@@ -168,8 +176,7 @@ export class Board {
     column.own = this.app.client.stream({ ...own, kinds: SHOWN_KINDS }, {
       since: placeOf(column.own) || (column.isAlone ? undefined : column.filter.saved ? SAVED_SINCE : OWN_SINCE),
       onMessage: (message) => {
-        const matched = column.ofTag(message.matched);
-        if (message.kind !== "post" || !column.filter.saved || matched.length) this.deliver([column], message, () => matched);
+        if (column.wants(message)) this.deliver([column], message, () => column.ofTag(message.matched));
       },
       onState: () => this.showStates(),
     });
@@ -189,7 +196,7 @@ export class Board {
     for (const column of columns) {
       if (kind === "post" || kind === "edit") column.receive(message, matchesOf(column));
       else if (kind === "delete") column.rows.remove(message.status.id);
-      else if (kind === "gap") column.gap(message);
+      else if (kind === "gap") column.note("gap", tellGap(message));
       else if (kind === "warning") column.note("warn", tellWarning(message));
     }
   }
@@ -197,15 +204,9 @@ export class Board {
   /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
   async loadHistory(column) {
     await settled(column);
-    if (!this.columns.includes(column) || column.refusal) return;
+    if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
     try {
-      if (column.rule) {
-        const body = { rule: column.rule, minutes: HISTORY_MINUTES };
-        column.fillOlder((await this.app.client.request("POST", "/v1/rules/preview", { body })).examples);
-      } else if (column.filter.following) {
-        const { statuses } = await this.app.client.request("GET", "/v1/timelines/home", { query: { count: 20 } });
-        column.fillOlder(statuses.map((status) => ({ status, parts: [] })));
-      }
+      await column.look.begin();
     } catch (error) {
       column.note("info", `The past hour could not be read: ${explain(error)}`);
     }
@@ -214,14 +215,15 @@ export class Board {
   /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
   describe(stream) {
     if (!stream) return ["wait", "connecting"];
-    const { name, attempt = 1, retryAt, at, error, reason } = stream.state;
+    const { name, attempt = 1, retryAt, at, since, error, reason } = stream.state;
     const seconds = retryAt ? Math.max(0, Math.ceil((retryAt - Date.now()) / 1000)) : 0;
     if (name === "live") return ["live", "live"];
     if (name === "catching up") return ["wait", `catching up, at ${new Date(at ?? 0).toLocaleTimeString([], { hour12: false })}`];
-    if (name === "connecting") return ["wait", attempt > 1 ? `connecting, try ${attempt}` : "connecting"];
+    if (name === "connecting") return attempt > 1 ? ["bad", `server away, try ${attempt}`] : ["wait", "connecting"];
+    if (name === "silent") return ["wait", `silent for ${Math.round((Date.now() - (since ?? 0)) / 1000)} s, asking the server`];
     if (name === "waiting" && error?.status === 429) return ["bad", `rate limited, again in ${seconds} s`];
-    if (name === "waiting") return ["bad", `server away (${reason}), try ${attempt + 1} in ${seconds} s`];
-    if (name === "offline") return ["bad", "this machine is offline"];
+    if (name === "waiting") return ["bad", `server away, try ${attempt + 1} in ${seconds} s (${reason})`];
+    if (name === "offline") return ["bad", `this machine is offline, try ${attempt + 1} in ${seconds} s`];
     if (name === "refused" && error) return ["refused", `refused: ${explain(error)}`];
     return ["refused", error ? `ended: ${error.message}` : name];
   }

@@ -4,6 +4,7 @@
 
 import { fill, h, number, svg } from "./dom.js";
 import { explain } from "./forms.js";
+import { inTurn } from "./streams/turns.js";
 import { counted } from "./people/text.js";
 
 /** @typedef {import("./types.d.ts").CountBucket} CountBucket */
@@ -18,9 +19,10 @@ const SPANS = [
 const MAX_ANSWERS = 15; // of one chart; a user may ask sixty questions a minute
 
 export class CountChart {
-  /** @param {import("./client.js").Client} client */
-  constructor(client) {
+  /** @param {import("./client.js").Client} client @param {import("./streams/brush.js").Brush | null} [brush] by which a time is chosen */
+  constructor(client, brush = null) {
     this.client = client;
+    this.brush = brush;
     this.rule = "";
     this.question = 0; // the number of the last one: an answer to another is too late
     this.span = SPANS[0];
@@ -58,7 +60,7 @@ export class CountChart {
     /** @type {CountBucket[]} */ const buckets = [];
     try {
       for (let answers = 0; answers < MAX_ANSWERS && question === this.question; answers++) {
-        const page = await this.client.request("POST", "/v1/rules/counts", { body });
+        const page = await inTurn(() => this.client.request("POST", "/v1/rules/counts", { body }));
         if (question !== this.question) return;
         buckets.push(...page.buckets);
         this.draw(buckets);
@@ -85,7 +87,9 @@ export class CountChart {
       const bucket = shown[Math.floor((event.offsetX / this.plot.clientWidth) * shown.length)];
       fill(tip, bucket && `${new Date(bucket.from).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}  ${number(bucket.count)}`);
     };
-    const drawing = svg("svg", { class: "counts-bars", viewBox: `0 0 ${shown.length} 1`, preserveAspectRatio: "none", role: "img", "aria-label": text }, svg("path", { d: bars }));
-    fill(this.plot, h("div", { class: "counts-box", onpointermove: point, onpointerleave: () => fill(tip) }, drawing, tip));
+    const drawing = svg("svg", { class: "counts-bars", viewBox: `0 0 ${shown.length} 1`, preserveAspectRatio: "none", role: "img", "aria-label": text }, svg("path", { d: bars }), this.brush?.mark ?? []);
+    const box = this.brush?.hold(shown) ?? h("div", { class: "counts-box" });
+    fill(box, h("div", { onpointermove: point, onpointerleave: () => fill(tip) }, drawing, tip));
+    if (box.parentNode !== this.plot) fill(this.plot, box);
   }
 }

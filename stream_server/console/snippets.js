@@ -3,6 +3,7 @@
 
 import { fill, h, icon } from "./dom.js";
 import { choice } from "./forms.js";
+import { copyText } from "./row_menu.js";
 
 /** Quote a text for a POSIX shell: between apostrophes nothing is special but the apostrophe. @param {string} text */
 export function quoted(text) {
@@ -82,13 +83,9 @@ export function showPrograms(app, parameters, languages = LANGUAGES) {
     shown = name;
     fill(text, program(name, location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : "", languages));
   };
-  const copy = async () => {
-    const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);
-    app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
-  };
   app.dialog("Copy as code", h("div", { class: "stack" },
     choice({ class: "row", "aria-label": "Language" }, Object.fromEntries(Object.keys(languages).map((name) => [name, name])), show),
     text,
-    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: copy }, icon("copy"), "Copy"))), { wide: true });
+    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: () => copyText(app, text.textContent ?? "") }, icon("copy"), "Copy"))), { wide: true });
   show();
 }

@@ -7,6 +7,7 @@ import { fill, h, number, time } from "./dom.js";
 import { explain } from "./forms.js";
 import { counted } from "./people/text.js";
 import { postRow } from "./post.js";
+import { inTurn } from "./streams/turns.js";
 
 const SHOWN = 3;
 
@@ -36,7 +37,7 @@ export class Trial {
     await this.chart.idle;
     if (rule !== this.rule) return;
     const body = { rule, minutes: 60, near_misses: true };
-    const [found, error] = await this.app.client.request("POST", "/v1/rules/preview", { body }).then((answer) => [answer], (error) => [null, error]);
+    const [found, error] = await inTurn(() => this.app.client.request("POST", "/v1/rules/preview", { body })).then((answer) => [answer], (error) => [null, error]);
     if (rule !== this.rule) return;
     if (found) this.draw(found);
     else fill(this.root, h("p", { class: "problem" }, explain(error)));

@@ -134,7 +134,7 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     await expect(state).to_contain_text("are no longer on the server's log")
     await trimmed.column.get_by_role("button", name="Resume").click()
     await expect(newest).to_have_text(f"tea {trimmed.posted - 1}")
-    gap = "Gap: 2 entries, the log no longer reaches back so far."
+    gap = "Gap: 2 entries of the log are missing here: the log no longer reaches back so far."
     assert (await rows(trimmed.column))[-3:] == [f"tea {trimmed.posted - 4}", gap, f"tea {trimmed.posted - 1}"]
 
 

@@ -285,7 +285,8 @@ def _example(delivery: Delivery) -> tuple[int, dict[str, Any]]:
     """Return the number of the first rule, from 1, that matches a found status; and the status with parts of it."""
     match, *_ = msgspec.json.decode(delivery.matched_json or b"", type=list[_Match])
     status = msgspec.json.decode(delivery.entry.wire, type=dict[str, msgspec.Raw])["status"]
-    return int(match.id.removeprefix("r")), {"status": status, "parts": match.parts}
+    members = {"status": status, "parts": match.parts, "cursor": delivery.entry.position.cursor}
+    return int(match.id.removeprefix("r")), members
 
 
 class _Match(msgspec.Struct):
