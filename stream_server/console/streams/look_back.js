@@ -44,7 +44,7 @@ export class LookBack {
     [this.from, this.to] = Object.entries({ From: from, To: to }).map(([name, ms]) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name }));
     const button = (/** @type {string} */ text, /** @type {() => void} */ onclick) => h("button", { type: "button", onclick }, text);
     fill(this.panel, chart?.root ?? h("p", { class: "muted small" }, "A chart counts the posts of a rule, and this column has none. Its time can be typed."),
-      h("div", { class: "row nowrap" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
+      h("div", { class: "row" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
         button("This hour", () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Date.now() })), button("Close", () => this.toggle())));
     chart?.show(rule);
     this.from.focus();
