@@ -77,7 +77,7 @@ export const app = {
   /** @param {string} hash */
   go: (hash) => void (location.hash = hash),
   /** @param {string} text */
-  title: (text) => void (document.title = text ? `${text} · stream-server` : "stream-server"),
+  title: (text) => void (document.title = (/^\(\d+\) /.exec(document.title)?.[0] ?? "") + (text ? `${text} · stream-server` : "stream-server")), // the number is of alerts
   undo: new Undo(client, notes, (error) => say(explain(error), "danger")),
   /** @param {Record<string, any>} [draft] */
   compose: (draft) => compose(app, draft),

@@ -205,11 +205,7 @@ export class Board {
   async loadHistory(column) {
     await settled(column);
     if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
-    try {
-      await column.look.begin();
-    } catch (error) {
-      column.note("info", `The past hour could not be read: ${explain(error)}`);
-    }
+    await column.look.begin().catch((error) => column.note("info", `The past hour could not be read: ${explain(error)}`));
   }
 
   /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */

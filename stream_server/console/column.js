@@ -174,11 +174,10 @@ export class Column {
 
   /** Takes all rows away; it can be undone for a while. */
   clear() {
-    const held = this.rows.clear();
-    this.missed = 0;
+    const held = this.look.clear();
+    [this.missed, this.plot.ages] = [0, []];
     this.plot.counts.fill(0);
     this.alerts.show(0);
-    this.look.restart();
     this.showState();
     this.app.undo.later({ text: `The column ${this.title} is empty`, undone: () => this.rows.addOlder(held) });
   }

@@ -96,14 +96,17 @@ export class Rows {
     return item.row;
   }
 
-  /** Adds rows that are older than all others. @param {Item[]} items newest first */
+  /** Adds rows that are older than all others. @param {Item[]} items newest first @returns {number} how many were not there yet */
   addOlder(items) {
+    const before = this.byId.size;
     for (const item of items) {
       if (item.id !== undefined && this.byId.has(item.id)) continue;
       if (item.id !== undefined) this.byId.set(item.id, item);
       this.items.push(item);
     }
+    const added = this.byId.size - before;
     this.showMore(items.length);
+    return added;
   }
 
   /** Shows rows that are held below those in the page. @param {number} count @returns {number} how many */

@@ -111,6 +111,8 @@ async def test_alerts_and_width_stay_with_the_column_and_are_in_no_address(site_
     await expect(page.locator(".column")).to_have_count(0)
     await site_api.post(user["id"], "alarm while People is shown")
     await expect(page).to_have_title("(1) Home · stream-server")
+    await page.evaluate("location.hash = '#/people/talks'")
+    await expect(page).to_have_title("(1) Messages · stream-server")
     await page.evaluate("location.hash = '#/streams'")
     await expect(page).to_have_title("Streams · stream-server")
     stranger = [{"words": ["alarm"], "alerts": {"sound": True}, "kept": {"alerts": {}}, "width": "wide"}]

@@ -45,7 +45,7 @@ export class LookBack {
     [this.from, this.to] = Object.entries({ From: from, To: to }).map(([name, ms]) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name }));
     const button = (/** @type {string} */ text, /** @type {() => void} */ onclick) => h("button", { type: "button", onclick }, text);
     fill(this.panel, chart?.root ?? h("p", { class: "muted small" }, "A chart counts the posts of a rule, and this column has none. Its time can be typed."),
-      h("div", { class: "row nowrap" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
+      h("div", { class: "row" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
         button("This hour", () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Date.now() })), button("Close", () => this.toggle())));
     chart?.show(rule);
     this.from.focus();
@@ -67,19 +67,19 @@ export class LookBack {
     fill(this.problem);
     this.range = range;
     column.pausedAt = "";
-    column.rows.clear();
-    this.restart();
+    this.clear();
     column.showPause();
     return this.older();
   }
 
-  /** The rows are gone. */
-  restart() {
+  /** Takes all rows away, and begins anew. @returns {import("../rows.js").Item[]} what was held */
+  clear() {
     this.shown += 1;
     this.next = this.range ? iso(this.range.to) : "";
     this.isBusy = this.isAtEnd = false;
     this.button.hidden = this.isForward;
     fill(this.told);
+    return this.column.rows.clear();
   }
 
   /** Loads the newest posts of the past hour, so that a new column is not empty; of followed people also older ones. */
@@ -115,20 +115,19 @@ export class LookBack {
     return inTurn(() => this.column.app.client.request("POST", "/v1/events", { body }));
   }
 
-  /** @param {any} page @param {string} next where to go on if it has no posts @param {boolean} isOfAll whether nothing wanted is before its last page @returns {number} how many posts it has */
+  /** @param {any} page @param {string} next where to go on if it has no posts @param {boolean} isOfAll whether nothing wanted is before its last page @returns {number} how many of its posts are new here */
   take(page, next, isOfAll) {
     const { rows, element } = this.column;
-    const posts = postsOf(page);
     const gap = page.events.find(({ kind }) => kind === "gap");
-    rows.addOlder(posts.map((event) => this.column.item(event, event.matched ?? [])));
-    this.next = posts.length ? "" : next;
+    const added = rows.addOlder(postsOf(page).map((event) => this.column.item(event, event.matched ?? [])));
+    this.next = added ? "" : next;
     this.isAtEnd = !page.more && (isOfAll || Boolean(gap));
     const isFull = rows.items.length >= MAX_RECORDS;
     const end = gap ? `The server's log begins here: ${gap.count ? number(gap.count) : "the"} older entries are no longer on it.` : `${this.range ? "The time that is shown" : "The server's log"} begins here.`;
     fill(this.told, isFull ? `A column holds ${number(MAX_RECORDS)} posts. To look further back, choose a time.` : this.isAtEnd && end);
     if (this.button === document.activeElement && (this.isAtEnd || isFull)) element.focus({ preventScroll: true });
     this.button.hidden = this.isAtEnd || isFull;
-    return posts.length;
+    return added;
   }
 
   /** Reads all posts of the time for a file. @param {number} most @returns {Promise<{events: any[], more: boolean}>} the newest of them, the oldest first, and whether there are more */
