@@ -16,5 +16,6 @@ Files:
 ``attributes``      conditions on users, forms, languages, threads, counts and samples
 ``meta``            conditions on the fields that the author added
 ``rule``            a rule, ready to match and to explain why it matches or not
+``near``            the rules that are left without one part, for near misses
 ``contradictions``  finds rules that can match no event
 """

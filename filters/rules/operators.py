@@ -123,6 +123,12 @@ def operator_specs() -> Iterator[OperatorSpec]:
     yield from (_meta("meta.NAME", is_range=is_range) for is_range in (False, True))
 
 
+def usable_specs(registry: Registry) -> list[OperatorSpec]:
+    """Return all operators that rules may use: the built-in ones, then those of installed filters, by name."""
+    installed = (find_operator(name, registry) for name in registry.names() if name not in _BY_NAME)
+    return [*operator_specs(), *(spec for spec in installed if spec is not None)]
+
+
 def _meta(name: str, *, is_range: bool) -> OperatorSpec:
     """Return the operator for a field, whose ``name`` is ``meta.NAME``. A range cannot stand alone."""
     if not is_range:

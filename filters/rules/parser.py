@@ -363,6 +363,11 @@ def _check_rule_wide(node: Node, *, inside: bool) -> None:
         _check_rule_wide(part, inside=inside or isinstance(node, Or))
 
 
+def stands_alone(node: Node) -> bool:
+    """Whether the node may be a whole rule, or one side of an OR: each branch has an operator that can stand alone."""
+    return _find_dependent_operator(node) is None
+
+
 def _find_dependent_operator(node: Node) -> Operator | None:
     """Return an operator that wrongly stands alone in the rule or in one side of an OR, or None if there is none.
 

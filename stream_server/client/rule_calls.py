@@ -8,7 +8,7 @@ from stream_server.client.call import Call, WriteOptions, call
 from stream_server.client.filters import Since, to_since
 from stream_server.client.transport import decode_answer
 from stream_server.wire.counts import RuleCounts
-from stream_server.wire.objects import RuleAnswer, RuleExplanation, RulePreviewResult
+from stream_server.wire.objects import RuleAnswer, RuleExplanation, RuleOperator, RulePreviewResult
 
 
 class RuleCalls:
@@ -51,9 +51,16 @@ class RuleCalls:
     def explain_rule(self, rule: str, status: str | Mapping[str, Any]) -> RuleExplanation:
         """Tell for each part of a rule why it matches a status or not. ``status`` is an id, or the members of one."""
 
+    @call("GET", "rules/operators", "operators")
+    def rule_operators(self) -> tuple[RuleOperator, ...]:
+        """Read the operators of the rule language, with those of filters that the server has installed."""
+
     @call("POST", "rules/preview", is_read=True)
-    def preview_rule(self, rule: str, minutes: int) -> RulePreviewResult:
-        """Count the statuses of the last minutes (at most a day) that a rule matches, with examples."""
+    def preview_rule(self, rule: str, minutes: int, *, near_misses: bool | None = None) -> RulePreviewResult:
+        """Count the statuses of the last minutes (at most a day) that a rule matches, with examples.
+
+        With ``near_misses``, also those that match all of the rule but one part.
+        """
 
     @Call
     async def count_rules(

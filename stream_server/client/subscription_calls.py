@@ -15,18 +15,21 @@ class SubscriptionCalls:
     @Call
     async def put_subscription(
         self: Any, name: str, *, since: Since | None = None, parts: int | None = None, deliver: str | None = None,
-        batch: int | None = None, **filters: Unpack[Filters],
+        batch: int | None = None, paused: bool = False, **filters: Unpack[Filters],
     ) -> Subscription:  # fmt: skip
         """Make a named subscription that begins after ``since``. Of an existing one, keep the cursor and parts.
 
         With ``parts``, a new one is shared by several workers. With ``deliver``, an https URL, the server
         sends the events there, at most ``batch`` in one request. The answer that makes such a webhook is the only one
-        with its secret. Without ``deliver``, an existing webhook ends.
+        with its secret. With ``paused`` it is kept, but the server sends nothing until the next call. Without
+        ``deliver``, an existing webhook ends.
         """
         start = None if since is None else to_since(since)
         body: dict[str, Any] = {"parameters": to_parameters(filters), "since": start, "parts": parts}
         if deliver is not None:
-            body["deliver"] = {"url": deliver, **({} if batch is None else {"batch": batch})}
+            body["deliver"] = {
+                "url": deliver, **({} if batch is None else {"batch": batch}), **({"paused": True} if paused else {}),
+            }  # fmt: skip
         return await self._transport.call(Subscription, "PUT", f"/v1/subscriptions/{quote(name, safe='')}", body=body)  # type: ignore[no-any-return]  # see post
 
     @call("GET", "subscriptions", "subscriptions")

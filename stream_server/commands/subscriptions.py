@@ -68,20 +68,21 @@ Examples:
 @click.option("--parts", type=click.IntRange(1, 64), help="Share a new one among several readers, by so many parts.")
 @click.option("--deliver", metavar="URL", help="Send the events to this https URL, which must answer a challenge.")
 @click.option("--batch", type=int, help="Most events in one request to the URL; 100 if not given.")
+@click.option("--paused", is_flag=True, help="Keep the URL, but send nothing until the next put.")
 @JSON_OPTION
 @server_access.credential_options
 def put(
     *, name: str, firehose: bool, more: tuple[str, ...], since: str | None, parts: int | None, deliver: str | None,
-    batch: int | None, as_json: bool, **given: Any,
+    batch: int | None, paused: bool, as_json: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Make the subscription NAME, or give an existing one other filters. It keeps its cursor."""
-    if batch is not None and deliver is None:
-        raise click.UsageError("--batch needs --deliver")
+    if deliver is None and (paused or batch is not None):
+        raise click.UsageError("--batch and --paused need --deliver")
     parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
 
     async def make(client: Client) -> Subscription:
         return await client.put_subscription(
-            name, since=since, parts=parts, deliver=deliver, batch=batch, more=parameters
+            name, since=since, parts=parts, deliver=deliver, batch=batch, paused=paused, more=parameters
         )
 
     _show(_ask(given, make), as_json=as_json)

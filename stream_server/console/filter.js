@@ -3,14 +3,14 @@
 
 /**
  * @typedef {{words: string[], people: string[], boxes: number[][], languages: string[], sample: number, rule: string,
- *   following: boolean, title: string}} Filter
+ *   following: boolean, saved: string, title: string}} Filter
  *   `boxes`: `[west, south, east, north]` in degrees; `sample`: percent, 0 or 100 for all; `following`: posts of the users
- *   whom one follows, instead of the other parts.
+ *   whom one follows, instead of the other parts; `saved`: "all" for the saved rules instead, or "tag:" and a tag of them.
  */
 
 /** @param {Partial<Filter>} [parts] @returns {Filter} */
 export function newFilter(parts = {}) {
-  return { words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, title: "", ...parts };
+  return { words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts };
 }
 
 const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
@@ -33,19 +33,25 @@ const anyOf = (alternatives) => (alternatives.length > 1 ? `(${alternatives.join
  * @param {Filter} filter
  */
 export function toRule(filter) {
-  if (filter.following || !(filter.words.length || filter.people.length || filter.boxes.length || filter.rule.trim())) return "";
-  const alone = !(filter.words.length || filter.people.length || filter.boxes.length);
+  if (filter.following || filter.saved || !(filter.words.length || filter.people.length || filter.boxes.length || filter.rule.trim())) return "";
   const own = filter.rule.trim();
-  const isGroup = /\sOR\s/.test(own) && !(alone && !filter.languages.length && !narrows(filter));
-  return [
-    anyOf(filter.words.map(term)),
-    anyOf(filter.people.map((login) => `from:${login}`)),
-    filter.boxes.length ? `locations:"${filter.boxes.map((box) => box.join(",")).join(",")}"` : "",
-    isGroup ? `(${own})` : own,
-    anyOf(filter.languages.map((tag) => `lang:${tag}`)),
-    narrows(filter) ? `sample:${filter.sample}` : "",
-  ].filter(Boolean).join(" ");
+  const narrower = [anyOf(filter.languages.map((tag) => `lang:${tag}`)), narrows(filter) ? `sample:${filter.sample}` : ""];
+  const before = beforeOwn(filter);
+  return [before, isGroup(filter) ? `(${own})` : own, ...narrower].filter(Boolean).join(" ");
 }
+
+/** @param {Filter} filter */
+const beforeOwn = (filter) => [
+  anyOf(filter.words.map(term)),
+  anyOf(filter.people.map((login) => `from:${login}`)),
+  filter.boxes.length ? `locations:"${filter.boxes.map((box) => box.join(",")).join(",")}"` : "",
+].filter(Boolean).join(" ");
+
+/** Whether the conditions that the user wrote need parentheses beside the others. @param {Filter} filter */
+const isGroup = (filter) => /\sOR\s/.test(filter.rule.trim()) && Boolean(beforeOwn(filter) || filter.languages.length || narrows(filter));
+
+/** How many code points of the rule stand before the conditions that the user wrote. @param {Filter} filter */
+export const ownStart = (filter) => Array.from(beforeOwn(filter)).length + (beforeOwn(filter) ? 1 : 0) + (isGroup(filter) ? 1 : 0);
 
 /** @param {Filter} filter */
 const narrows = (filter) => filter.sample > 0 && filter.sample < 100;
@@ -60,6 +66,7 @@ export function toParameters(filter, tag) {
   const rule = toRule(filter);
   if (rule) return { shared: { rule: tag ? `${tag}:${rule}` : rule } };
   if (filter.following) return { shared: { follow: "@me" } };
+  if (filter.saved) return { own: { rules: "saved", explain: "true" } };
   return { own: { sample: filter.sample || 100, language: filter.languages.join(",") || undefined } };
 }
 
@@ -76,6 +83,7 @@ export function aloneParameters(filter) {
 export function titleOf(filter) {
   if (filter.title) return filter.title;
   if (filter.following) return "People I follow";
+  if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
   const people = filter.people.map((login) => `@${login}`);
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
   const named = [...filter.words, ...people, ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
@@ -84,12 +92,14 @@ export function titleOf(filter) {
   return named.join(", ") + tail;
 }
 
+/** A filter without its empty parts. @param {Filter} filter @returns {Partial<Filter>} */
+export const short = (filter) => Object.fromEntries(Object.entries(filter).filter(([, value]) => (Array.isArray(value) ? value.length : value)));
+
 /** The columns as a part of the address, short and without any token. @param {Filter[]} filters */
-export function toHash(filters) {
-  const short = filters.map((filter) => Object.fromEntries(Object.entries(filter).filter(([, value]) =>
-    (Array.isArray(value) ? value.length : value))));
-  return encodeURIComponent(JSON.stringify(short));
-}
+export const toHash = (filters) => encodeURIComponent(JSON.stringify(filters.map(short)));
+
+/** Whether two filters ask for the same posts: a title is for the reader. @param {Filter} one @param {Filter} other */
+export const asksSame = (one, other) => toHash([{ ...one, title: "" }]) === toHash([{ ...other, title: "" }]);
 
 /** @param {string} text @returns {Filter[] | null} null if the address names no columns, or none that can be read */
 export function fromHash(text) {
@@ -101,8 +111,8 @@ export function fromHash(text) {
   }
 }
 
-/** Takes of a foreign address only what a filter has. @param {any} given */
-function readFilter(given) {
+/** Takes of a foreign address only what a filter has. @param {any} given @returns {Filter} */
+export function readFilter(given) {
   const texts = (list) => (Array.isArray(list) ? list.map(String).slice(0, 50) : []);
   const boxes = Array.isArray(given?.boxes) ? given.boxes.map((box) => [box].flat().map(Number)) : [];
   return newFilter({
@@ -114,5 +124,6 @@ function readFilter(given) {
     rule: String(given?.rule ?? "").slice(0, 1024),
     title: String(given?.title ?? "").slice(0, 60),
     following: given?.following === true,
+    saved: /^(all$|tag:)/.test(given?.saved) ? given.saved.slice(0, 200) : "",
   });
 }

@@ -2,7 +2,6 @@
 // A map of the world on which boxes are drawn: by mouse or touch, by keys, and as four numbers. It is SVG in degrees and no
 // canvas, so that the style sheet colours and stretches it.
 
-import { coastlines } from "./coast.js";
 import { fill, h, icon, svg } from "./dom.js";
 
 const LEAST_DEGREES = 0.05; // a smaller drag is a click
@@ -30,8 +29,10 @@ function halves([west, south, east, north]) {
 
 /** The land, and the same once more beyond the date line on both sides: a ring that crosses the line ends there. */
 function land() {
-  const d = coastlines().map((ring) => `M${ring.map((degrees, index) => (index % 2 ? -degrees : degrees)).join(" ")}z`).join("");
-  return [-360, 0, 360].map((turn) => svg("path", { class: "land", d, transform: `translate(${turn})` }));
+  const parts = [-360, 0, 360].map((turn) => svg("path", { class: "land", transform: `translate(${turn}) scale(0.2)` }));
+  fetch(new URL("coast.json", import.meta.url)).then((answer) => answer.json()).then(
+    ({ rings }) => parts.forEach((part) => part.setAttribute("d", rings.join(""))), () => {}); // without the land, boxes can be drawn too
+  return parts;
 }
 
 function grid() {

@@ -2,7 +2,7 @@
 // The rate of a column over the last minute, a bar a second, with the ages of its events. Plots are SVG in units of their
 // own and no canvas, so that the style sheet colours and stretches them.
 
-import { svg } from "./dom.js";
+import { number, svg } from "./dom.js";
 
 const SECONDS = 60;
 const AGES = 300; // of the latest events, for the median and the 99th percentile
@@ -63,13 +63,12 @@ export class RatePlot {
 
 /** @param {number} perSecond */
 export function showRate(perSecond) {
-  if (perSecond >= 10) return `${Math.round(perSecond)}/s`;
-  if (perSecond >= 1) return `${perSecond.toFixed(1)}/s`;
+  if (perSecond >= 1) return `${number(perSecond)}/s`;
   return perSecond ? `${Math.round(perSecond * 60)}/min` : "quiet";
 }
 
 /** @param {number} ms */
 export function showAge(ms) {
   if (Number.isNaN(ms)) return "–";
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${number(ms / 1000)} s`;
 }

@@ -2,8 +2,8 @@
 // A column as a program: for curl, for Python with stream_server.client, and for JavaScript with client.js.
 
 import { fill, h, icon } from "./dom.js";
-import { aloneParameters } from "./filter.js";
 import { choice } from "./forms.js";
+import { copyText } from "./row_menu.js";
 
 /** Quote a text for a POSIX shell: between apostrophes nothing is special but the apostrophe. @param {string} text */
 export function quoted(text) {
@@ -52,29 +52,40 @@ function javascript(address, given, token) {
   return [exported(token), `curl -so client.mjs ${address}/console/client.js`, file("listen.mjs", lines, command)].join("\n");
 }
 
-const LANGUAGES = { curl, Python: python, JavaScript: javascript };
+/** @typedef {Record<string, (address: string, given: [string, any][], token: string) => string>} Languages */
 
-/** @param {keyof typeof LANGUAGES} language @param {string} address @param {Record<string, any>} parameters @param {string} token */
-export const program = (language, address, parameters, token) =>
-  LANGUAGES[language](address, Object.entries(parameters).filter(([, value]) => value !== undefined), token);
+/** @type {Languages} */ const LANGUAGES = { curl, Python: python, JavaScript: javascript };
 
-/** @param {any} app @param {import("./filter.js").Filter} filter */
-export function showPrograms(app, filter) {
-  const parameters = aloneParameters(filter);
+/** @param {string} language @param {string} address @param {Record<string, any>} parameters @param {string} token @param {Languages} [languages] */
+export const program = (language, address, parameters, token, languages = LANGUAGES) =>
+  languages[language](address, Object.entries(parameters).filter(([, value]) => value !== undefined), token);
+
+/** The request and the program that give the subscription `given.name` its webhook. @type {Languages} */
+export const PUTS = {
+  curl: (address, given, token) => {
+    const { name, ...body } = Object.fromEntries(given);
+    return [exported(token), `curl -X PUT -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" ${address}/v1/subscriptions/${name} \\`, `  -d ${quoted(JSON.stringify(body))}`].join("\n");
+  },
+  Python: (address, given, token) => {
+    const { name, parameters: more, deliver: { url: deliver, batch } } = Object.fromEntries(given);
+    const asked = Object.entries({ deliver, batch, more }).map(([member, value]) => `, ${member}=${JSON.stringify(value)}`);
+    const lines = ["import os", "", "from stream_server.client.sync import Client", "", `with Client(${literal(address)}, token=os.environ["TOKEN"]) as client:`, `    print(client.put_subscription(${literal(name)}${asked.join("")}))`];
+    return [exported(token), file("put.py", lines, ".venv/bin/python put.py    # or the Python that has stream-server")].join("\n");
+  },
+};
+
+/** Shows the programs that open a stream with these parameters, or others. @param {any} app @param {Record<string, any>} parameters @param {Languages} [languages] */
+export function showPrograms(app, parameters, languages = LANGUAGES) {
   let shown = "curl";
   const text = h("pre", { class: "program", tabindex: "0" });
   const withToken = h("input", { type: "checkbox", onchange: () => show() });
   const show = (name = shown) => {
     shown = name;
-    fill(text, program(/** @type {keyof typeof LANGUAGES} */ (name), location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
-  };
-  const copy = async () => {
-    const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);
-    app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
+    fill(text, program(name, location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : "", languages));
   };
   app.dialog("Copy as code", h("div", { class: "stack" },
-    choice({ class: "row", "aria-label": "Language" }, { curl: "curl", Python: "Python", JavaScript: "JavaScript" }, show),
+    choice({ class: "row", "aria-label": "Language" }, Object.fromEntries(Object.keys(languages).map((name) => [name, name])), show),
     text,
-    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: copy }, icon("copy"), "Copy"))), { wide: true });
+    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: () => copyText(app, text.textContent ?? "") }, icon("copy"), "Copy"))), { wide: true });
   show();
 }

@@ -77,15 +77,19 @@ export interface SubscriptionOptions {
   deliver?: string;
   /** Most events in one request to the webhook. */
   batch?: number;
+  /** Keeps the webhook, but sends nothing until the next call. */
+  paused?: boolean;
 }
 
 export interface StreamState {
   /** `refused`, `ended` and `closed` are final. */
-  name: "connecting" | "live" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" | "closed";
+  name: "connecting" | "live" | "silent" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" | "closed";
   /** The number of this attempt to connect, or of the latest. */
   attempt?: number;
-  /** When a waiting stream connects again, in ms since 1970. */
+  /** When a stream that waits or is offline connects again, in ms since 1970. */
   retryAt?: number;
+  /** Of a silent stream, whose heartbeat is overdue: when its last message came, in ms since 1970. The server is being asked. */
+  since?: number;
   /** Why the stream waits or has ended. */
   reason?: string;
   /** How far a stream is that is catching up: a time of the server. */
@@ -419,13 +423,35 @@ export interface MatchedPart {
   indices: Array<[number, number]>;
 }
 
-/** A status that the rule matches, and the parts of the rule that match it. */
+/** A status that the rule matches, the parts of the rule that match it, and the cursor behind it on the log. */
 export interface PreviewExample {
   status: Status;
   parts: Array<MatchedPart>;
+  cursor: string;
 }
 
-/** The number of statuses that the caller may see and that match a rule, from the time `from` to the time `to`. `complete` means that the server scanned the whole requested time. `examples` has the latest ten matches. */
+/** A status that the rule would match without one of its parts, and the other parts that match it. */
+export interface NearMiss extends PreviewExample {
+  /** the part of the rule that does not hold */
+  missing: string;
+}
+
+/** An operator of the rule language. */
+export interface RuleOperator {
+  /** before the colon; empty for words, phrases and signs such as #tag */
+  name: string;
+  /** the form of what follows */
+  value: string;
+  /** what it finds */
+  help: string;
+  example: string;
+  /** whether a rule may have nothing else */
+  standalone: boolean;
+  /** whether a minus may stand before it */
+  negatable: boolean;
+}
+
+/** The number of statuses that the caller may see and that match a rule, from the time `from` to the time `to`. `complete` means that the server scanned the whole requested time. `examples` has the latest ten matches. With `near_misses`, the answer has the number and the latest ten of those too. */
 export interface RulePreviewResult {
   matched: number;
   /** entries of the log, of any kind */
@@ -437,6 +463,9 @@ export interface RulePreviewResult {
   complete: boolean;
   per_minute: number;
   examples: Array<PreviewExample>;
+  /** statuses that match all but one part */
+  near_missed?: number;
+  near_misses?: Array<NearMiss>;
 }
 
 /** Whether the caller follows the user. `requested`: a protected user has not answered the caller's request. */
@@ -505,7 +534,7 @@ export interface SentWebhook {
   part?: number;
 }
 
-/** Where the server sends the events of a subscription, and how that goes. `failing` deliveries are tried again, `paused` and `disabled` ones not until the next `PUT`. No process of the server has room for `waiting` ones. Of several parts, the one with most failures is shown. */
+/** Where the server sends the events of a subscription, and how that goes. `failing` deliveries are tried again, `paused` and `disabled` ones not until the next `PUT`. The user has paused them, or they have failed for three days. No process of the server has room for `waiting` ones. Of several parts, the one with most failures is shown. */
 export interface Webhook {
   url: string;
   /** most events in one request */
@@ -680,6 +709,7 @@ export interface Hello extends Placed {
   kind: "hello";
   connection: string;
   limits: Record<string, unknown>;
+  heartbeat_seconds: number;
   server: string;
 }
 

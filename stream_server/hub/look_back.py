@@ -34,7 +34,10 @@ MAX_SCANNED_ENTRIES = 50_000
 """Number of entries of the log after which a look back reads no further page."""
 
 MAX_EXAMPLES = 10
-"""Number of matching entries that a preview keeps, the latest ones."""
+"""Number of matching entries that a preview keeps, the latest ones. It keeps as many near misses."""
+
+BY_FIRST_RULE = b'[{"id":"r1",'
+"""How the matches of an entry begin that the first rule of the request matches: they are in the order of the rules."""
 
 
 T = TypeVar("T")
@@ -168,6 +171,8 @@ class PreviewResult(NamedTuple):
         is_complete: Whether all entries of the requested span were scanned, with unchanged filters.
         examples: The latest matching entries, in log order.
         started_ms: Time at which the preview began, in ms since 1970. The entries up to then were scanned.
+        near_count: Number of near misses among the scanned entries, 0 if they were not asked for.
+        near_misses: The latest near misses, in log order.
     """
 
     matched_count: int
@@ -176,17 +181,23 @@ class PreviewResult(NamedTuple):
     is_complete: bool
     examples: list[Delivery]
     started_ms: int
+    near_count: int = 0
+    near_misses: tuple[Delivery, ...] = ()
 
 
 class RulePreview(LookBack):
-    """Counts the recent entries that a rule would have matched, and keeps the latest as examples."""
+    """Counts the recent entries that a rule would have matched, and keeps the latest as examples.
 
-    __slots__ = ("_examples", "_matched_count")
+    If the request has further rules beside the first one, what matches only those is a near miss, and is kept apart.
+    """
+
+    __slots__ = ("_examples", "_matched_count", "_near_count", "_near_misses")
 
     def __init__(self, hub: Hub, request: SubscribeRequest, payer: Payer) -> None:
         super().__init__(hub, request, payer)
-        self._matched_count = 0
+        self._matched_count = self._near_count = 0
         self._examples: list[Delivery] = []
+        self._near_misses: tuple[Delivery, ...] = ()
 
     async def run(self) -> PreviewResult:
         """Scan from the present head. Raises what :meth:`scan` raises."""
@@ -195,11 +206,19 @@ class RulePreview(LookBack):
         is_whole = scan.end is ScanEnd.WHOLE
         start = self.since if is_whole or scan.oldest is None else scan.oldest.previous()
         is_complete = is_whole and not scan.filters_failed
-        return PreviewResult(self._matched_count, scan.scanned, start, is_complete, self._examples, started_ms)
+        return PreviewResult(
+            self._matched_count, scan.scanned, start, is_complete, self._examples, started_ms,
+            self._near_count, self._near_misses,
+        )  # fmt: skip
 
     def _take(self, found: list[Delivery]) -> None:
-        self._matched_count += len(found)
-        self._examples = [*found, *self._examples][-MAX_EXAMPLES:]
+        matched, near = list[Delivery](), list[Delivery]()
+        for one in found:
+            (matched if (one.matched_json or b"").startswith(BY_FIRST_RULE) else near).append(one)
+        self._matched_count += len(matched)
+        self._near_count += len(near)
+        self._examples = [*matched, *self._examples][-MAX_EXAMPLES:]
+        self._near_misses = (*near, *self._near_misses)[-MAX_EXAMPLES:]
 
 
 class CountBack(LookBack):

@@ -328,17 +328,38 @@ class MatchedPart(Answer, frozen=True):
 
 
 class PreviewExample(Answer, frozen=True):
-    """A status that the rule matches, and the parts of the rule that match it."""
+    """A status that the rule matches, the parts of the rule that match it, and the cursor behind it on the log."""
 
     status: Status
     parts: tuple[MatchedPart, ...] = ()
+    cursor: str = ""
+
+
+class NearMiss(PreviewExample, frozen=True, kw_only=True):
+    """A status that the rule would match without one of its parts, and the other parts that match it."""
+
+    missing: Annotated[str, Meta(description="the part of the rule that does not hold")]
+
+
+class RuleOperator(Answer, frozen=True):
+    """An operator of the rule language."""
+
+    name: Annotated[str, Meta(description="before the colon; empty for words, phrases and signs such as #tag")]
+    value: Annotated[str, Meta(description="the form of what follows")]
+    help: Annotated[str, Meta(description="what it finds")]
+    example: str
+    standalone: Annotated[bool, Meta(description="whether a rule may have nothing else")] = True
+    negatable: Annotated[bool, Meta(description="whether a minus may stand before it")] = True
 
 
 class RulePreviewResult(Answer, frozen=True, rename={"start": "from", "end": "to"}):
     """The number of statuses that the caller may see and that match a rule, from the time ``from`` to the time ``to``.
 
-    ``complete`` means that the server scanned the whole requested time. ``examples`` has the latest ten matches.
+    ``complete`` means that the server scanned the whole requested time. ``examples`` has the latest ten matches. With
+    ``near_misses``, the answer has the number and the latest ten of those too.
     """
+
+    left_out: ClassVar[frozenset[str]] = frozenset({"near_missed", "near_misses"})
 
     matched: Count
     scanned: Annotated[int, Meta(description="entries of the log, of any kind", extra_json_schema={"minimum": 0})]
@@ -347,6 +368,8 @@ class RulePreviewResult(Answer, frozen=True, rename={"start": "from", "end": "to
     complete: bool
     per_minute: Annotated[float, Meta(extra_json_schema={"minimum": 0})]
     examples: tuple[PreviewExample, ...] = ()
+    near_missed: Annotated[Count, Meta(description="statuses that match all but one part")] = 0
+    near_misses: tuple[NearMiss, ...] = ()
 
 
 class Session(Answer, frozen=True, kw_only=True):

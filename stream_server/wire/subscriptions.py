@@ -23,8 +23,9 @@ class SentWebhook(Answer, frozen=True, kw_only=True):
 class Webhook(Answer, frozen=True, kw_only=True):
     """Where the server sends the events of a subscription, and how that goes.
 
-    ``failing`` deliveries are tried again, ``paused`` and ``disabled`` ones not until the next ``PUT``. No process of
-    the server has room for ``waiting`` ones. Of several parts, the one with most failures is shown.
+    ``failing`` deliveries are tried again, ``paused`` and ``disabled`` ones not until the next ``PUT``. The user has
+    paused them, or they have failed for three days. No process of the server has room for ``waiting`` ones. Of several
+    parts, the one with most failures is shown.
     """
 
     left_out: ClassVar[frozenset[str]] = frozenset({"failing_since", "next_attempt", "secret"})

@@ -228,7 +228,9 @@ BODIES: Known = {
     ("PUT", "/v1/rules/{id}"): lambda _: [{"rule": "milk", "dry_run": True}, {"rule": "milk", "tag": "b"}],
     ("POST", "/v1/rules/delete"): lambda w: [{"ids": [*w.of("rules"), "7"], "dry_run": d} for d in (True, False)],
     ("POST", "/v1/rules/explain"): _questions,
-    ("POST", "/v1/rules/preview"): lambda _: [{"rule": "hello", "minutes": 5}],
+    ("POST", "/v1/rules/preview"): lambda _: [
+        {"rule": "hello there", "minutes": 5, "near_misses": near} for near in (True, False)
+    ],
     ("POST", "/v1/rules/counts"): lambda _: [{"rules": [{"rule": "hello"}], "from": "-1h"}],
     ("PUT", "/v1/subscriptions/{subscription}"): lambda _: [{"parameters": {"track": "tea"}, "since": "-1m"}],
     ("POST", "/v1/subscriptions/{subscription}/ack"): lambda _: [{"cursor": "0-0.0"}],

@@ -226,6 +226,18 @@ async def test_nothing_outside_within_and_nothing_private_arrives(api: Api, seed
     assert blog.left > 0
 
 
+async def test_a_reader_looks_back_within_the_rule_at_what_is_public(api: Api) -> None:
+    """The pages before a place have what a stream of the reader would have had, and nothing protected."""
+    author, mine = Person(api, await api.user()), word()
+    await author.post(f"outside {mine}", meta={"site": "b"})
+    inside = await author.post(f"inside {mine}", meta={"site": "a"})
+    path = f"/v1/events?track={mine}&kinds=post&before=9999-12-31T00:00:00Z"
+    found = await api.done("GET", path, token=reader("meta.site:a"))
+    assert [event["status"]["id"] for event in found["events"]] == [inside]
+    await author.protect()
+    assert (await api.done("GET", path, token=reader()))["events"] == []
+
+
 async def test_a_socket_keeps_within_when_its_token_and_filters_change(api: Api) -> None:
     person = Person(api, await api.user())
     mine = word()

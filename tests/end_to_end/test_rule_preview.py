@@ -52,6 +52,45 @@ async def test_matches_are_counted_and_the_newest_are_shown(api: Api) -> None:
     assert (await preview(api, asker.uid, word()))["examples"] == []
 
 
+async def test_near_misses_fail_in_one_part(api: Api) -> None:
+    """Each tells its part. Those that fail in two are none. A rest that cannot be a rule makes none."""
+    author, shy, asker = await create_people(api, 3)
+    one, two, other = word(), word(), word()
+    texts = (f"{one} {two}", f"{one} alone", f"alone {two}", "nothing", f"{other} {one}", other)
+    posts = [await author.post(text) for text in texts]
+    await shy.protect()
+    await shy.post(f"{one} hidden")
+
+    async def asked_near(rule: str) -> Any:
+        body = {"rule": rule, "minutes": 5, "near_misses": True}
+        return await api.done("POST", "/v1/rules/preview", token=mint(asker.uid), json=body)
+
+    async def found(rule: str) -> Any:
+        async def whole() -> Any:
+            answer = await asked_near(rule)
+            return answer if answer["complete"] else None
+
+        return await eventually(whole, what="a complete preview")
+
+    near = await found(f"{one} {two} is:quote OR {other} is:reply")
+    assert (near["matched"], examples(near), near["near_missed"]) == (0, [], 3)
+    assert [miss["missing"] for miss in near["near_misses"]] == ["is:reply", "is:reply", "is:quote"]
+    near = await found(f"{one} {two} -is:reply")
+    assert (near["matched"], examples(near), near["near_missed"]) == (1, posts[:1], 3)
+    missing = [(miss["status"]["id"], miss["missing"]) for miss in near["near_misses"]]
+    assert missing == [(posts[4], two), (posts[2], one), (posts[1], two)]
+    assert near["near_misses"][2]["parts"] == [{"part": one, "indices": [[0, len(one)]]}]
+    alone = await found(one)
+    assert (alone["matched"], alone["near_missed"], alone["near_misses"]) == (3, 0, [])
+    assert "near_misses" not in await preview(api, asker.uid, one)
+    refused = await api.call("POST", "/v1/rules/preview", token=mint(asker.uid), json={
+        "rule": f"{one} {two} from:nobody_here", "minutes": 5, "near_misses": True,
+    })  # fmt: skip
+    assert (refused.error, refused.json["error"]["column"]) == (
+        (400, "invalid_parameter", "rule"), len(one) + len(two) + 3,
+    )  # fmt: skip
+
+
 async def test_hidden_and_deleted_posts_are_not_counted(api: Api) -> None:
     """Deleted posts and posts for other users are not counted either."""
     author, friend, stranger = await create_people(api, 3)

@@ -109,3 +109,4 @@ async def test_the_endpoint_of_the_guide_gets_posts_deletes_and_a_test(tmp_path:
         assert output.startswith("status 200 after")
         assert "\nits requests are signed with whsec_" in output
         assert "\ntea " in output
+        assert "(paused" in output.partition("\ntea ")[2]

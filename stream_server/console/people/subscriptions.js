@@ -1,49 +1,136 @@
 // @ts-check
-/** The user's named subscriptions: what each reads, how far behind it is, how its webhook does, and a button that deletes it. */
+/** The user's named subscriptions and their webhooks: how far behind each is, how its requests went, and what one can do with it. */
 
-import { duration, fill, h, isolate, time } from "../dom.js";
 import { toQuery } from "../client.js";
+import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
+import { form, formEnd, problemBox } from "../forms.js";
+import { RuleField } from "../rule_field.js";
+import { PUTS, showPrograms } from "../snippets.js";
 import { counted } from "./text.js";
 import { deed } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
+const REFRESH_MS = 5000; // while the page is visible
+const SOON_SECONDS = 3600; // the log keeps the next entry for less: a warning
+
+/** @param {string} name */
+const pathOf = (name) => `/v1/subscriptions/${encodeURIComponent(name)}`;
+
 /** @param {Page} page */
 export async function subscriptions(page) {
   const { site } = page;
   page.show("Subscriptions");
-  const answer = await page.attempt(() => site.get("/v1/subscriptions"));
+  const load = () => site.get("/v1/subscriptions");
+  const answer = await page.attempt(load);
   if (!answer || page.ended) return;
-  const rows = answer.subscriptions.map((/** @type {any} */ one) => row(site, one));
+  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} of all that were seen */ const rows = new Map();
+  const list = h("ul", { class: "feed-list", "aria-label": "Your subscriptions" });
+  const none = h("p", { class: "feed-empty" }, "You have no subscriptions yet.");
+  const slot = h("div", {});
+  /** @param {any[]} all */
+  function show(all) {
+    for (const one of all) if (!rows.has(one.name)) rows.set(one.name, row(page, one, refresh));
+    for (const one of all) rows.get(one.name)?.renew(one);
+    const elements = all.map(({ name }) => rows.get(name)?.element);
+    if (elements.length !== list.children.length || elements.some((element, at) => element !== list.children[at])) fill(list, elements);
+    none.hidden = all.length > 0;
+  }
+  async function refresh() {
+    const found = await load().catch(() => null); // the next one comes soon
+    if (found && !page.ended) show(found.subscriptions);
+  }
+  const timer = setInterval(() => document.hidden || void refresh(), REFRESH_MS);
+  page.leaving.signal.addEventListener("abort", () => clearInterval(timer));
+  const make = () => fill(slot, editor(page, null, refresh, () => fill(slot)));
+  show(answer.subscriptions);
   page.show("Subscriptions",
     h("p", { class: "muted" }, "For each one the server keeps what a program has handled, so that it goes on there when it returns."),
-    fill(h("ul", { class: "feed-list", "aria-label": "Your subscriptions" }), rows.length ? rows : h("li", { class: "empty" }, "You have no subscriptions yet.")));
+    h("div", { class: "row end" }, h("button", { onclick: () => make().querySelector("input")?.focus() }, "New subscription")), slot, none, list);
 }
 
-/** @param {import("./site.js").Site} site @param {any} one */
-function row(site, one) {
-  const { undo } = site.app;
-  const path = `/v1/subscriptions/${encodeURIComponent(one.name)}`;
-  const hides = `subscription-${one.name}`;
-  const behind = one.behind ? `${counted(one.behind, "entry", "entries")} behind, ${duration(one.behind_seconds)}` : "not behind";
-  const kept = one.kept_seconds === undefined ? "" : `the log keeps the next one for about ${duration(one.kept_seconds)}`;
-  const shared = one.parts?.length ? h("div", {}, `${counted(one.parts.length, "part", "parts")}: `, isolate(readers(one.parts))) : "";
-  const remove = deed("Delete", async () => undo.later({ text: `The subscription ${one.name} is deleted`, method: "DELETE", path, hides }), "danger");
-  return undo.tie(h("li", {},
-    h("div", { class: "entry" }, h("strong", {}, isolate(one.name)), h("span", { class: "muted entry-about" }, isolate(toQuery(one.parameters))), remove),
-    h("div", { class: "entry" }, h("span", {}, behind), h("span", { class: "muted" }, kept), h("span", { class: "muted" }, "used at ", time(one.used))),
-    shared, one.deliver ? webhook(one.deliver) : ""), hides);
+/** @param {Page} page @param {any} first @param {() => Promise<void>} refresh */
+function row(page, first, refresh) {
+  const { app } = page.site;
+  const { name } = first;
+  const path = pathOf(name);
+  let one = first;
+  const [query, standing, sending, slot, outcomes] = [h("span", { class: "muted entry-about" }), h("div", { class: "entry" }), h("div", {}), h("div", {}), h("ul", { class: "plain" })];
+  const latest = h("summary", {});
+  const requests = h("details", {}, latest, outcomes);
+  const post = (/** @type {string} */ deedName) => page.site.write("POST", `${path}/${deedName}`);
+  const test = deed("Test", async () => fill(slot, h("p", { role: "status" }, "The test: ", outcome(await post("test")))));
+  const pause = deed("Pause", async () => {
+    await page.site.write("PUT", path, { parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch, paused: !isIdle(one) } });
+    await refresh();
+  });
+  const edit = () => fill(slot, editor(page, one, refresh, () => fill(slot))).querySelector("textarea")?.focus();
+  const copy = () => showPrograms(app, ...(one.deliver ? [{ name, parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS] : [{ subscription: name }]));
+  const secret = async () => void app.attempt(async () => fill(slot, secretBox(app, (await post("secret")).secret)));
+  const remove = () => app.undo.later({ text: `The subscription ${name} is deleted`, method: "DELETE", path, hides: `subscription-${name}`, done: refresh });
+  const newSecret = entry("New secret", secret);
+  const more = menu(`More about ${name}`, [entry("Edit", edit), entry("Copy as code", copy), newSecret]);
+  const element = app.undo.tie(h("li", { tabindex: "-1" }, h("div", { class: "entry" }, h("strong", {}, isolate(name)), query, h("span", { class: "row" }, test, pause, deed("Delete", remove, "danger"), more)), standing, sending, requests, slot), `subscription-${name}`);
+  return { element, renew };
+
+  /** Shows what has changed; what one has opened stays open. @param {any} now */
+  function renew(now) {
+    one = now;
+    const { behind, kept_seconds: kept, parts, deliver } = one;
+    fill(query, isolate(toQuery(one.parameters)));
+    fill(standing, h("span", {}, behind ? `${counted(behind, "entry", "entries")} behind, ${duration(one.behind_seconds)}` : "not behind"),
+      kept !== undefined && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
+      h("span", { class: "muted" }, "used at ", time(one.used)), parts?.length > 0 && h("span", {}, `${counted(parts.length, "part", "parts")}: `, isolate(readers(parts))));
+    for (const each of [test, pause, newSecret]) each.hidden = !deliver;
+    requests.hidden = !deliver?.outcomes.length;
+    fill(sending);
+    if (!deliver) return;
+    fill(sending, "sent to ", isolate(deliver.url), ": ", h("span", { class: deliver.state === "active" ? "" : "problem" }, deliver.state), deliver.failures > 0 && `, ${counted(deliver.failures, "failure")} in a row`, deliver.next_attempt && [", tried again at ", time(deliver.next_attempt)]);
+    pause.firstChild.textContent = isIdle(one) ? "Resume" : "Pause";
+    if (requests.hidden) return;
+    fill(latest, `The last requests: ${deliver.outcomes[0].status ?? deliver.outcomes[0].error}`);
+    fill(outcomes, deliver.outcomes.map((/** @type {any} */ each) => h("li", {}, outcome(each))));
+  }
 }
 
-/** Where the server sends the events, how that goes, and the outcomes of the last requests. @param {any} sent */
-function webhook(sent) {
-  const next = sent.next_attempt ? [", tried again at ", time(sent.next_attempt)] : [];
-  const about = h("div", {}, "sent to ", isolate(sent.url), `: ${sent.state}`, ...next);
-  if (!sent.outcomes.length) return about;
-  const outcome = (/** @type {any} */ one) => h("li", {}, time(one.sent), ` ${one.status ?? one.error}, ${counted(one.events, "event", "events")}`);
-  return h("div", {}, about,
-    h("details", {}, h("summary", {}, `The last requests: ${sent.outcomes[0].status ?? sent.outcomes[0].error}`),
-      h("ul", { class: "plain" }, ...sent.outcomes.map(outcome))));
+/** @param {any} one */
+const isIdle = ({ deliver }) => deliver.state === "paused" || deliver.state === "disabled";
+
+/** @param {any} one of the requests to a webhook */
+const outcome = (one) => [time(one.sent), ` ${one.status ?? one.error}, ${counted(one.events, "event", "events")}, ${one.milliseconds.toLocaleString("en")} ms`];
+
+/** The secret of a webhook, which no other answer shows. @param {any} app @param {string} secret */
+function secretBox(app, secret) {
+  const copy = () => navigator.clipboard.writeText(secret).then(() => app.say("Copied"), () => app.say("The browser keeps the clipboard closed: select the text instead", "warn"));
+  return h("p", { class: "row", role: "status" }, "The secret, which is shown only here: ", h("code", {}, secret), h("button", { onclick: copy }, "Copy"));
+}
+
+/** The form that makes a subscription, or changes one. @param {Page} page @param {any} one or null @param {() => Promise<void>} refresh @param {() => void} close */
+function editor(page, one, refresh, close) {
+  const { rule: ruleText = "", ...others } = one?.parameters ?? {};
+  const rule = new RuleField(page.site.app.client, { label: "Rule, or several, a line each", value: ruleText });
+  const field = (/** @type {string} */ label, /** @type {string} */ name, attributes = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", autocapitalize: "none", spellcheck: "false", ...attributes }));
+  const made = form({ class: "card stack", "aria-label": one ? `Edit ${one.name}` : "New subscription" }, [
+    !one && field("Name", "subscription", { required: true, maxlength: 64, pattern: "[A-Za-z0-9_][A-Za-z0-9_.\\-]*" }),
+    rule.element, field("Further parameters, as in an address", "parameters", { placeholder: "kinds=post&language=en", value: toQuery(others) }),
+    !one && field("Begin at: an age, a time or a cursor", "since", { placeholder: "-15m; else with the next event" }),
+    !one && field("Parts, to share it among several readers", "parts", { type: "number", min: 1, max: 64 }),
+    field("Webhook: the https URL that gets the events", "deliver.url", { type: "url", value: one?.deliver?.url ?? "", placeholder: "none: a program reads it" }),
+    field("Most events in one request", "deliver.batch", { type: "number", min: 1, max: 100, value: one?.deliver?.batch ?? "" }),
+    problemBox(), formEnd(one ? "Save" : "Make", close),
+  ], async (_, key) => {
+    const given = Object.fromEntries(new FormData(made));
+    const name = one?.name ?? given.subscription;
+    const deliver = given["deliver.url"] && { url: given["deliver.url"], ...(given["deliver.batch"] && { batch: Number(given["deliver.batch"]) }), ...(one?.deliver && isIdle(one) && { paused: true }) };
+    const parameters = { ...Object.fromEntries(new URLSearchParams(String(given.parameters))), ...(rule.value.trim() && { rule: rule.value.trim() }) };
+    const body = { parameters, ...(given.since && { since: given.since }), ...(given.parts && { parts: Number(given.parts) }), ...(deliver && { deliver }) };
+    const answer = await rule.told(() => page.site.write("PUT", pathOf(name), body, key.of(body)));
+    if (!answer) return;
+    close();
+    await refresh();
+    if (answer.deliver?.secret) page.root.querySelector("h1")?.after(secretBox(page.site.app, answer.deliver.secret));
+  });
+  return made;
 }
 
 /** Who reads how many parts of a shared subscription. @param {{worker: string | null}[]} parts */

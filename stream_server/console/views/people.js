@@ -1,7 +1,8 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h, icon, isolate, neighbour } from "../dom.js";
+import { fill, h, icon, isolate, neighbour, shelf } from "../dom.js";
+import { showLost } from "../lost.js";
 import { account } from "../people/account.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { peopleSearch } from "../people/find.js";
@@ -11,10 +12,12 @@ import { notifications } from "../people/notifications.js";
 import { Live, Page } from "../people/page.js";
 import { profile } from "../people/profile.js";
 import { privacy, requests } from "../people/requests.js";
+import { rules } from "../people/rules.js";
 import { Site } from "../people/site.js";
 import { subscriptions } from "../people/subscriptions.js";
 import { talkPage, talks } from "../people/talks.js";
 import { counted, refreshTimes, tagHref, userHref } from "../people/text.js";
+import { placeOf } from "../place.js";
 
 /** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
 const NAVIGATION = [
@@ -25,12 +28,14 @@ const NAVIGATION = [
   { name: "lists", icon: "list", title: "Lists" },
   { name: "groups", icon: "group", title: "Groups" },
   { name: "kept", icon: "star", title: "Bookmarks" },
+  { name: "rules", icon: "edit", title: "Saved rules" },
   { name: "subscriptions", icon: "pin", title: "Subscriptions" },
   { name: "requests", icon: "knock", title: "Follow requests" },
   { name: "privacy", icon: "shield", title: "Blocked and muted" },
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
+const MAX_LEFT = 5; // pages that are kept as they were left, for Back
 const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
@@ -46,8 +51,14 @@ function draw(page, path) {
   if (name === "account") return account(page, argument || undefined);
   if (name === "moderation") return moderation(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
-  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
-  return Object.hasOwn(plain, name) ? plain[name](page) : profile(page, name, path[1]);
+  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, rules, subscriptions });
+  return Object.hasOwn(plain, name) ? plain[name](page) : lost(page, path.join("/"));
+}
+
+/** @param {Page} page @param {string} name */
+function lost(page, name) {
+  const user = /** @type {[string, string][]} */ (/^\w{1,20}$/.test(name) ? [[userHref(name), `The user @${name}`]] : []);
+  showLost(page.show("No such page").root, "page", name, [["#/people", "Home"], ...user]);
 }
 
 class People {
@@ -56,13 +67,16 @@ class People {
     this.app = app;
     this.root = root;
     this.site = new Site(app);
-    this.live = new Live(app);
-    /** @type {Page | null} */
-    this.page = null;
+    this.live = new Live(app, root);
+    /** @type {Page | null} */ this.page = null;
+    /** @type {string[]} */ this.path = [];
+    this.entry = "";
+    /** @type {Map<string, {page: Page, goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
+    this.left = new Map();
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
     this.site.onCounts = () => this.drawNav();
-    this.site.reload = () => this.navigate(app.path, false);
+    this.site.reload = () => this.reload();
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
     this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
@@ -75,7 +89,7 @@ class People {
 
   everyMinute() {
     refreshTimes(this.root);
-    if (!document.hidden) void this.loadTrends();
+    if (!document.hidden && this.root.isConnected) void this.loadTrends();
   }
 
   /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
@@ -103,6 +117,7 @@ class People {
     live.on("message", ({ message }) => { if (message.uid !== site.me.id) site.setCount("talks", site.counts.talks + 1); });
     live.on("gap", () => {
       this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
+      for (const { page } of this.left.values()) page.reload();
       site.reload();
       void this.loadCounts();
     });
@@ -125,17 +140,49 @@ class People {
     this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
-  /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
+  /** Show what the address names; after Back, the page as it was left. @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
   navigate(path, focus = true) {
-    this.page?.leaving.abort();
-    this.site.onPosted = () => {};
+    this.leave();
+    const left = this.left.get(this.app.entry);
+    this.left.delete(this.app.entry);
+    const isKept = left && !left.page.ended;
     this.path = path;
-    this.page = new Page(this.site, this.live);
+    this.entry = this.app.entry;
+    this.page = this.site.page = isKept ? left.page : new Page(this.site, this.live);
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
+    if (isKept) {
+      refreshTimes(this.page.root);
+      this.app.title(this.page.title);
+      return left.goBack();
+    }
     void draw(this.page, path);
     if (focus) this.page.root.querySelector("h1")?.focus({ preventScroll: true });
+  }
+
+  /** Keep the page on show for Back; a talk begins at its end, so it is drawn anew. */
+  leave() {
+    const { page, entry } = this;
+    if (!page || page.ended) return;
+    if (page.root.matches(".page-talk")) return page.end();
+    this.left.set(entry, { page, goBack: placeOf(page.root, this.root) });
+    shelf.append(page.root);
+    if (this.left.size <= MAX_LEFT) return;
+    const [[oldest, first]] = this.left;
+    this.left.delete(oldest);
+    first.page.end();
+  }
+
+  reload() {
+    this.page?.end();
+    if (this.root.isConnected) this.navigate(this.path, false);
+  }
+
+  resume() {
+    this.live.resume();
+    if (this.entry !== this.app.entry || this.page?.ended) this.navigate(this.app.path);
+    else this.app.title(this.page?.title);
   }
 
   drawNav() {
@@ -161,9 +208,11 @@ class People {
       neighbour(this.root.querySelectorAll("article.status, article.notice"), event.key === "j" ? 1 : -1)?.focus();
       return true;
     }
-    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key] ?? "none");
+    if (!Object.hasOwn(POST_KEYS, event.key)) return false;
+    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key]);
     if (button instanceof HTMLElement) button.click();
-    return button instanceof HTMLElement;
+    else this.app.say("Choose a post first, by j or k.", "warn");
+    return true;
   }
 
   newest() {
@@ -174,7 +223,7 @@ class People {
 
   unmount() {
     clearInterval(this.timer);
-    this.page?.leaving.abort();
+    for (const { page } of [this, ...this.left.values()]) page?.end();
     this.live.stop();
   }
 }

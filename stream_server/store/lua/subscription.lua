@@ -59,10 +59,11 @@ end
 
 -- Makes a subscription that begins after `cursor`, '' for the newest entry; or changes the parameters of an existing one,
 -- which keeps its cursor. `parts` is the number of parts of a shared one, '' for a new one that is not shared, and for any
--- existing one. Also removes the user's idle ones. `webhook` and `secret` are those of change_webhook; a user has at most
--- `max_webhooks`, of which one of a shared subscription takes as many as there are parts. Servers that deliver the subscription
--- stop, and so do its readers if it gets a webhook. Reply: `made` or `changed`; then ' secret' if the secret was taken.
-function deed.subscription_put(uid, name, cursor, parameters, parts, webhook, secret, max_webhooks)
+-- existing one. Also removes the user's idle ones. `webhook`, `secret` and `standing` are those of change_webhook; a user has
+-- at most `max_webhooks`, of which one of a shared subscription takes as many as there are parts. Servers that deliver the
+-- subscription stop, and so do its readers if it gets a webhook. Reply: `made` or `changed`; then ' secret' if the secret was
+-- taken.
+function deed.subscription_put(uid, name, cursor, parameters, parts, webhook, secret, max_webhooks, standing)
   local key, alive, idle, others, webhooks, bytes = KEY.subscriptions .. uid, {}, {}, 0, 0, #parameters + #webhook
   local rows, all_parts, had_webhook = redis.call('HGETALL', key), tonumber(parts) or 0, false
   for at = 1, #rows, 2 do
@@ -111,7 +112,7 @@ function deed.subscription_put(uid, name, cursor, parameters, parts, webhook, se
   end
   if not kept and parts ~= '' then make_parts(uid, name, cursor, tonumber(parts)) end
   store_subscription(uid, name, kept or cursor, created or to_text(now_ms()), reader or (parts == '' and '-' or '#' .. parts))
-  local is_secret_taken = (had_webhook or webhook ~= '') and change_webhook(uid, name, own_parts, webhook, secret)
+  local is_secret_taken = (had_webhook or webhook ~= '') and change_webhook(uid, name, own_parts, webhook, secret, standing)
   return keep_reply((kept and 'changed' or 'made') .. (is_secret_taken and ' secret' or ''))
 end
 

@@ -11,7 +11,6 @@
 -- attempt. KEY.deliverers has the processes that claim webhooks, and when each did so last.
 local MAX_OUTCOMES = 20
 local OLD_SECRET_MS = 86400000
-local FRESH_STANDING = 'active 0 0 0 -'
 
 -- A process that has not claimed for so long counts for no share of the parts. It claims about every second.
 local CLAIMING_MS = 3000
@@ -44,9 +43,10 @@ local function place_standing(key, name, at, line)
   return table.concat(parts, ' '), since
 end
 
--- Gives the subscription `name` with so many parts a webhook that begins at once, or takes it away if `webhook` is ''.
--- `secret` is for one that has none. Returns whether it was taken.
-local function change_webhook(uid, name, parts, webhook, secret)
+-- Gives the subscription `name` with so many parts a webhook, or takes it away if `webhook` is ''. It begins at once with the
+-- words `standing` for each part, or not at all if these say that it is paused. `secret` is for one that has none. Returns
+-- whether it was taken.
+local function change_webhook(uid, name, parts, webhook, secret, standing)
   local key, member = KEY.subscriptions .. uid, uid .. ' ' .. name
   if webhook == '' then
     redis.call('HDEL', key, name .. ' webhook', name .. ' secrets', name .. ' standing')
@@ -54,9 +54,9 @@ local function change_webhook(uid, name, parts, webhook, secret)
     return false
   end
   redis.call('HSET', key, name .. ' webhook', webhook)
-  store_standing(key, name, (' ' .. FRESH_STANDING):rep(parts):sub(2), '')
-  redis.call('ZADD', KEY.webhooks, to_text(now_ms()), member)
-  redis.call('ZREM', KEY.failing, member)
+  store_standing(key, name, (' ' .. standing):rep(parts):sub(2), '')
+  stop_webhook(member)
+  if standing:match('^active') then redis.call('ZADD', KEY.webhooks, to_text(now_ms()), member) end
   return redis.call('HSETNX', key, name .. ' secrets', secret) == 1
 end
 

@@ -138,8 +138,9 @@ class Subscriptions(Noun):
 
         With ``parts`` it is shared, and has this number of parts. An existing one gets the parameters and keeps its
         cursor, so a program may do this at each start. A connection that reads it goes on with the earlier parameters.
-        With a webhook, its deliveries begin anew, and such a connection ends. Without one, deliveries end. Raises
-        TooLarge if the user has too many, and BadRequest if an existing one has another number of parts.
+        With a webhook, its deliveries begin anew, or pause if it is paused, and such a connection ends. Without one,
+        deliveries end. Raises TooLarge if the user has too many, and BadRequest if an existing one has another number
+        of parts.
         """
         check_name(name)
         reply = await self._scripts.write(
@@ -147,6 +148,7 @@ class Subscriptions(Noun):
             parameters=msgspec.json.encode(parameters), parts="" if parts is None else parts,
             webhook="" if new is None else encode_webhook(new.webhook), secret="" if new is None else new.secret,
             max_webhooks=0 if new is None else new.max_webhooks,
+            standing="" if new is None else new.webhook.standing.line,
         )  # fmt: skip
         done, *secret = reply.value.split()
         return Put(done == b"made", bool(secret))

@@ -2,13 +2,14 @@
 
 ::
 
-    ACTIVE --- fails for PAUSE_AFTER_MS ---> PAUSED
-      |  ^                                     |
-      |  +------ PUT, with a challenge --------+
-      |  |                                     |
-      +--+--- the endpoint answers 410 ---> DISABLED
+    ACTIVE -- fails for PAUSE_AFTER_MS, PUT --> PAUSED
+      |  ^                                       |
+      |  +------- PUT, with a challenge ---------+
+      |  |                                       |
+      +--+---- the endpoint answers 410 ---> DISABLED
 
-An active webhook either delivers, or fails: then it waits, longer after each failure, up to :data:`MAX_WAIT_MS`.
+A ``PUT`` with ``paused`` pauses. An active webhook either delivers, or fails: then it waits, longer after each failure,
+up to :data:`MAX_WAIT_MS`.
 """
 
 from enum import Enum
@@ -33,7 +34,7 @@ MAX_BATCH = 100
 
 
 class WebhookState(Enum):
-    """Whether the server delivers. A ``PUT`` of the subscription makes each state ACTIVE."""
+    """Whether the server delivers. A ``PUT`` of the subscription makes each state ACTIVE, or PAUSED if it says so."""
 
     ACTIVE = "active"
     PAUSED = "paused"

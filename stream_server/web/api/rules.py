@@ -1,6 +1,6 @@
 """Rules that users save for their streams; explaining a rule and previewing its matches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple
 
@@ -9,6 +9,8 @@ from aiohttp import web
 from msgspec import Meta
 
 from filters.rules.condition import RuleError
+from filters.rules.near import rests
+from filters.rules.operators import usable_specs
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict
@@ -30,7 +32,7 @@ from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.looking_back import looking_back
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
-from stream_server.wire.objects import RuleAnswer, RuleExplanation, RulePreviewResult
+from stream_server.wire.objects import RuleAnswer, RuleExplanation, RuleOperator, RulePreviewResult
 
 RuleText = Annotated[
     str,
@@ -114,6 +116,13 @@ class PreviewBody(Body):
 
     rule: RuleText
     minutes: Annotated[int, Meta(ge=1, le=1440, description="how far to look back")]
+    near_misses: Annotated[bool, Meta(description="find statuses too that match all of the rule but one part")] = False
+
+
+class OperatorList(msgspec.Struct):
+    """The operators of the rule language, with those of installed filters."""
+
+    operators: list[RuleOperator]
 
 
 async def list_saved(request: Request) -> web.Response:
@@ -139,14 +148,19 @@ async def add(request: Request) -> web.Response:
     return encode_response({"rules": answers, "dry_run": dry_run}, status=200 if dry_run else 201)
 
 
+async def list_operators(request: Request) -> web.Response:
+    """``GET /v1/rules/operators``: list the operators of rules, for an editor that completes them."""
+    specs = usable_specs(request.app[SUBSCRIPTION_PARSER].registry)
+    names = ("name", "value", "help", "example", "standalone", "negatable")
+    return encode_response({"operators": [{name: getattr(spec, name) for name in names} for spec in specs]})
+
+
 async def change(request: Request) -> web.Response:
     """``PUT /v1/rules/{id}``: change one of the caller's rules at one position of the log; it keeps its id."""
     rule_id = query.read_path_id(request)
     asked, key = await read_keyed_body(RuleChange, request)
     rule, store = await _parse_rule(request, asked.rule), request.app[STORE]
-    known = await store.users.resolve_logins(rule.logins())
-    with _rule_errors("rule"):
-        rule.check_logins(known)
+    await _check_logins(request, [rule], lambda _: "rule")
     changed = (rule.text, asked.tag)
     saved = await store.rules.change(request[CLAIMS].sub, rule_id, changed, key, dry_run=asked.dry_run)
     return encode_response(_members_of(saved))
@@ -181,24 +195,36 @@ async def preview(request: Request) -> web.Response:
     request[OPENING].give_back()
     async with looking_back(request) as payer:
         rule = await _parse_rule(request, asked.rule)
-        parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{asked.minutes}m"}
+        near = rests(rule.node) if asked.near_misses else []
+        if near:  # the stream's own check would count the rests among the lines of the user
+            await _check_logins(request, [rule], lambda _: "rule")
+        lines = "\n".join((rule.text, *(rest for _, rest in near)))
+        parameters = {"rule": lines, "kinds": "post", "explain": "true", "since": f"-{asked.minutes}m"}
         filters = app[SUBSCRIPTION_PARSER].read(parameters)
         plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True), resumes=False)
         asked_ms = hub.now_ms() - asked.minutes * 60_000
         result = await RulePreview(hub, plan.subscribe_request, payer).run()
     complete = result.is_complete and not plan.known_gaps
     span = TimeSpan(max(asked_ms, result.start.ms), result.started_ms)
-    return encode_response(preview_answer(result, span, complete=complete))
+    answer = preview_answer(result, span, complete=complete)
+    if asked.near_misses:
+        answer |= {"near_missed": result.near_count, "near_misses": near_misses(result, [part for part, _ in near])}
+    return encode_response(answer)
 
 
 async def parse_rules(request: Request, asked: Sequence[NewRule]) -> list[Rule]:
     """Parse the rules of a body. Raises BadRequest, with the place in the body, for one that is invalid."""
     rules = [await _parse_rule(request, new.rule, _param_of(index)) for index, new in enumerate(asked)]
+    await _check_logins(request, rules, _param_of)
+    return rules
+
+
+async def _check_logins(request: Request, rules: Sequence[Rule], param_of: Callable[[int], str]) -> None:
+    """Raise BadRequest for a rule that names an unknown login. ``param_of`` tells the place of the rule at an index."""
     known = await request.app[STORE].users.resolve_logins(login for rule in rules for login in rule.logins())
     for index, rule in enumerate(rules):
-        with _rule_errors(_param_of(index)):
+        with _rule_errors(param_of(index)):
             rule.check_logins(known)
-    return rules
 
 
 def _param_of(index: int) -> str:
@@ -245,19 +271,33 @@ def preview_answer(result: PreviewResult, span: TimeSpan, *, complete: bool) -> 
         "to": format_iso_time(span.to_ms),
         "complete": complete,
         "per_minute": round(result.matched_count / span.minutes, 2),
-        "examples": [_example(delivery) for delivery in reversed(result.examples)],
+        "examples": [_example(delivery)[1] for delivery in reversed(result.examples)],
     }
 
 
-def _example(delivery: Delivery) -> dict[str, Any]:
-    (match,) = msgspec.json.decode(delivery.matched_json or b"", type=list[dict[str, msgspec.Raw]])
+def near_misses(result: PreviewResult, parts: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the near misses of a preview as JSON, the latest first. ``parts`` are those that its rests leave out."""
+    found = [_example(delivery) for delivery in reversed(result.near_misses)]
+    return [{**one, "missing": parts[nth - 2]} for nth, one in found]
+
+
+def _example(delivery: Delivery) -> tuple[int, dict[str, Any]]:
+    """Return the number of the first rule, from 1, that matches a found status; and the status with parts of it."""
+    match, *_ = msgspec.json.decode(delivery.matched_json or b"", type=list[_Match])
     status = msgspec.json.decode(delivery.entry.wire, type=dict[str, msgspec.Raw])["status"]
-    return {"status": status, "parts": match["parts"]}
+    members = {"status": status, "parts": match.parts, "cursor": delivery.entry.position.cursor}
+    return int(match.id.removeprefix("r")), members
+
+
+class _Match(msgspec.Struct):
+    id: str
+    parts: msgspec.Raw
 
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/rules", list_saved, "stream", RulesQuery, response=RuleList),
+    Route("GET", "/v1/rules/operators", list_operators, "stream", response=OperatorList),
     Route("POST", "/v1/rules", add, "stream", body=NewRules, response=CreatedRules, status=201, other_statuses=(200,),
           extra_error_statuses=(409, 413)),
     Route("PUT", "/v1/rules/{id}", change, "stream", body=RuleChange, response=RuleAnswer,

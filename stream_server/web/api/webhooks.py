@@ -13,7 +13,7 @@ from msgspec import Meta
 from stream_server.errors import BadRequest, NotFound
 from stream_server.events.position import format_iso_time
 from stream_server.store.social.subscriptions import NamedSubscription, NewWebhook
-from stream_server.store.social.webhook_state import MAX_BATCH, DeliveryOutcome, Webhook, WebhookState
+from stream_server.store.social.webhook_state import MAX_BATCH, DeliveryOutcome, Standing, Webhook, WebhookState
 from stream_server.store.social.webhooks import make_secret
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, SENDER, STORE, TURN
 from stream_server.web.http.fields import Body
@@ -33,13 +33,14 @@ class Deliver(Body):
 
     url: Annotated[str, Meta(description="an https URL that answers the challenge")]
     batch: Annotated[int, Meta(ge=1, le=MAX_BATCH, description="most events in one request")] = MAX_BATCH
+    paused: Annotated[bool, Meta(description="keeps the webhook, but sends nothing until the next PUT")] = False
 
 
 async def read_webhook(request: Request, name: str, sent: Deliver, scopes: frozenset[str]) -> NewWebhook:
     """Return the webhook that a ``PUT`` gives to the subscription ``name``, when its URL has answered the challenge.
 
-    A webhook that is active at this URL is not asked again, so a program may send the request at each start. Raises
-    BadRequest if the URL is refused, or if the server has no webhooks.
+    A webhook that is active at this URL is not asked again, so a program may send the request at each start; nor is one
+    that pauses there. Raises BadRequest if the URL is refused, or if the server has no webhooks.
     """
     app, uid = request.app, request[CLAIMS].sub
     most = app[CONFIG].webhooks_per_user
@@ -51,14 +52,16 @@ async def read_webhook(request: Request, name: str, sent: Deliver, scopes: froze
     except NotFound:
         before = None
     secret = make_secret()
-    is_proven = before is not None and before.url == sent.url and before.standing.state is WebhookState.ACTIVE
-    if before is None or not is_proven or before.standing.failures:  # a webhook that waits is tried at once
+    standing = before.standing if before is not None and before.url == sent.url else None
+    is_proven = standing is not None and (sent.paused or standing.state is WebhookState.ACTIVE)
+    if standing is None or not is_proven or (standing.failures and not sent.paused):  # one that waits is tried at once
         await app[LIMITS].use(request, WEBHOOK_TESTS)
     if not is_proven:
         signing = await app[STORE].webhooks.get_secrets(uid, name) or (secret,)
         async with _sending(request):
             await prove(app[SENDER], uid, sent.url, name, signing, _URL_PARAM)
-    return NewWebhook(Webhook(sent.url, sent.batch, scopes), secret, most)
+    state = WebhookState.PAUSED if sent.paused else WebhookState.ACTIVE
+    return NewWebhook(Webhook(sent.url, sent.batch, scopes, (Standing(state),)), secret, most)
 
 
 @asynccontextmanager

@@ -105,6 +105,9 @@ async def share(ada: Client, bob: Client, me: str, other: str) -> None:
     assert (changed.id, changed.rule, await ada.rules()) == (rule.id, "coffee", (changed,))
     assert (await ada.explain_rule("tea", {"message": "a cup of tea"})).matched
     assert (await ada.preview_rule("#tea", 5)).matched == 1
+    tried = await ada.preview_rule("#tea coffee", 5, near_misses=True)
+    assert (tried.matched, tried.near_missed, [miss.missing for miss in tried.near_misses]) == (0, 1, ["coffee"])
+    assert "from" in {one.name for one in await ada.rule_operators()}
     counted = await ada.count_rules({"drinks": "#tea"}, timedelta(minutes=5), every="day")
     assert [(one.tag, one.count) for bucket in counted.buckets for one in bucket.counts] == [("drinks", 1)]
     assert await ada.delete_rules([rule.id or ""]) == (rule.id,)

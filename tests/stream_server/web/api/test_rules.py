@@ -48,6 +48,26 @@ async def saved_rules(world: World, uid: str, ids: str = "") -> Any:
     return answer.json["rules"]
 
 
+async def test_the_operators_are_those_that_a_rule_takes(world: World) -> None:
+    """Each example of an operator that can stand alone is a rule; the others need one beside them."""
+    ann = await world.user("ada")
+    answer = await world.call("GET", "/v1/rules/operators", ann)
+    operators = answer.json["operators"]
+    names = {one["name"] for one in operators}
+    assert {"", "from", "has", "is", "lang", "meta.NAME", "point_radius", "track", "locations"} <= names, names
+    assert names.isdisjoint({"firehose", "sample%"})
+    for one in operators:
+        example = one["example"]
+        if example.endswith("\N{HORIZONTAL ELLIPSIS}"):
+            continue  # of an installed filter, which has no value as an example
+        rule = example if one["standalone"] else f"tea {example}"
+        sent = {"rules": [{"rule": rule}], "dry_run": True}
+        assert (await world.call("POST", "/v1/rules", ann, json=sent)).status == 200, rule
+        if not one["standalone"]:
+            sent = {"rules": [{"rule": example}], "dry_run": True}
+            assert (await world.call("POST", "/v1/rules", ann, json=sent)).error[0] == 400, example
+
+
 async def test_rules_are_created_listed_and_deleted(world: World) -> None:
     ann, bob = await world.user("ann"), await world.user("bob")
     made = await add_rules(world, ann, "tea  (milk)", "from:ANN", tag="drinks")

@@ -40,6 +40,7 @@ BAD: list[Refusal] = [
     bad({"url": "https://a.example", "batch": 0}, "deliver.batch"),
     bad({"url": "https://a.example", "batch": 101}, "deliver.batch"),
     bad({"url": "https://a.example", "batch": "5"}, "deliver.batch"),
+    bad({"url": "https://a.example", "paused": "yes"}, "deliver.paused"),
     bad({"url": "https://a.example", "secret": "x"}, "deliver.secret", "unknown_parameter"),
     (body({"url": "https://a.example"}) | {"parameters": {"track": "tea", "summary": 60}}, 400, *NO_SUMMARY),
 ]
@@ -122,6 +123,43 @@ async def test_a_webhook_that_no_process_has_room_for_is_shown_as_waiting(
     assert (await world.call("GET", PATH, ann)).json["deliver"]["state"] == "active"
 
 
+@pytest.mark.parametrize("parts", [None, 3])
+async def test_a_paused_webhook_is_sent_nothing_until_the_next_put(
+    world: World, app: web.Application, parts: int | None
+) -> None:
+    """To pause asks for no challenge, and takes the webhook from the process that delivers it. Its cursor stays."""
+    ann, store = await world.user("ann"), app[app_keys.STORE]
+    awake = {**sent(), **({} if parts is None else {"parts": parts})}
+    paused = {**sent(), "deliver": {**sent()["deliver"], "paused": True}}
+    made = await world.call("PUT", PATH, ann, json=awake)
+    claims = (await store.webhooks.claim("one", 60_000, 5)).claimed
+    assert len(claims) == (parts or 1)
+    answer = await world.call("PUT", PATH, ann, json=paused)
+    assert (answer.status, answer.json["deliver"]["state"], "secret" in answer.json["deliver"]) == (
+        200,
+        "paused",
+        False,
+    )
+    reports = [Report(held, held.cursor, Step.HOLD, 60_000, Standing(), ()) for held in claims]
+    assert await store.webhooks.report(reports) == [None] * len(claims)
+    assert (await store.webhooks.claim("one", 60_000, 5)).claimed == []
+    woken = await world.call("PUT", PATH, ann, json=awake)
+    assert (woken.json["deliver"]["state"], woken.json["cursor"]) == ("active", made.json["cursor"])
+    assert len((await store.webhooks.claim("one", 60_000, 5)).claimed) == (parts or 1)
+
+
+async def test_an_url_proves_itself_before_it_pauses_and_before_it_wakes(world: World) -> None:
+    """Else a pause would be a way around the challenge."""
+    ann, silent = await world.user("ann"), "http://127.0.0.1:9/"
+    refused = await world.call("PUT", PATH, ann, json=body({"url": silent, "paused": True}))
+    assert refused.error == (400, "invalid_parameter", "deliver.url")
+    assert (await world.call("GET", PATH, ann)).status == 404
+    with_pause = {**sent()["deliver"], "paused": True}
+    assert (await world.call("PUT", PATH, ann, json=body(with_pause))).json["deliver"]["state"] == "paused"
+    assert (await world.call("PUT", PATH, ann, json=body({"url": silent, "paused": True}))).status == 400
+    assert (await world.call("GET", PATH, ann)).json["deliver"]["url"] == with_pause["url"]
+
+
 async def test_a_put_without_a_webhook_ends_it(world: World) -> None:
     ann = await world.user("ann")
     await world.call("PUT", PATH, ann, json=sent())
@@ -148,6 +186,13 @@ class TestLimits:
         assert (await world.call("POST", f"{paths[0]}/test", ann)).status == 429
         assert (await world.call("PUT", paths[0], ann, json=sent())).status == 200, "it is active: no challenge"
         assert (await world.call("PUT", paths[0], bob, json=sent())).status == 201
+
+    async def test_to_pause_costs_nothing_and_to_wake_costs_a_challenge(self, world: World) -> None:
+        ann = await world.user("ann")
+        with_pause = body({**sent()["deliver"], "paused": True})
+        asked = [sent(), *[with_pause] * 6, *[one for _ in range(5) for one in (sent(), with_pause)]]
+        answers = [(await world.call("PUT", PATH, ann, json=one)).status for one in asked]
+        assert answers == [201, *[200] * 6, *[200, 200] * 4, 429, 200]
 
     async def test_a_put_that_wakes_a_webhook_before_its_time_counts(self, world: World, app: web.Application) -> None:
         ann = await world.user("ann")

@@ -1,0 +1,133 @@
+"""The page of named subscriptions: to make them, to see how they do, and what one does with their webhooks."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import expect
+
+from tests.browser.windows import DESKTOP, PHONE, Windows, named_user
+from tests.challenge_endpoint import challenge_endpoint
+from tests.command_line import ROOT, clean_environment, running
+from tests.end_to_end.api import Api, mint
+from tests.waiting import PATIENCE, eventually
+
+
+async def read(api: Api, uid: str) -> dict[str, Any]:
+    found: dict[str, Any] = await api.done("GET", "/v1/subscriptions/orders", token=mint(uid))
+    return found
+
+
+async def test_a_webhook_is_made_and_tested_and_its_requests_appear(site_api: Api, windows: Windows) -> None:
+    """The page follows what happens without a reload. A secret is shown by the answer that makes it."""
+    pia = await named_user(site_api, "pia", "Pia")
+    window = await windows.open(pia, "/#/people")
+    window.expects_refusals = True
+    page, main = window.page, window.page.locator("main")
+    await window.go("#/people/subscriptions", "You have no subscriptions yet.")
+    await window.button("New subscription").click()
+    form = page.get_by_role("form", name="New subscription")
+    assert await window.faults() == []
+    await form.get_by_label("Name").fill("orders")
+    await form.get_by_label("Rule").fill("tangelo form:x")
+    await form.get_by_label("Further parameters").fill("kinds=post")
+    await form.get_by_label("Webhook").fill(challenge_endpoint())
+    await form.get_by_label("Begin at").fill("-5m")
+    await form.get_by_role("button", name="Make").click()
+    await expect(page.locator(".rule-marks .mistake")).to_have_text("form:x")
+    await form.get_by_label("Rule").fill("tangelo")
+    await form.get_by_role("button", name="Make").click()
+    await expect(main).to_contain_text("The secret, which is shown only here: whsec_")
+    row = page.get_by_role("listitem").filter(has_text="orders").first
+    await expect(row).to_contain_text("active")
+    made = await read(site_api, pia["id"])
+    assert (made["parameters"], made["deliver"]["state"]) == ({"rule": "tangelo", "kinds": "post"}, "active")
+    await row.get_by_role("button", name="Test").click()
+    await expect(row).to_contain_text("The test:")
+    await expect(row).to_contain_text("200, 0 events")
+    await site_api.post(pia["id"], "a tangelo")
+    await expect(row.locator("summary", has_text="The last requests: 200")).to_be_visible()
+    await row.locator("summary", has_text="The last requests").click()
+    await expect(row).to_contain_text("200, 1 event,")
+    await row.locator(".menu summary").click()
+    await row.get_by_role("button", name="New secret").click()
+    await expect(row).to_contain_text("The secret, which is shown only here: whsec_")
+    await page.set_viewport_size(PHONE)
+    assert await window.faults() == []
+    await page.set_viewport_size(DESKTOP)
+
+
+async def test_a_webhook_is_paused_edited_woken_and_deleted(site_api: Api, windows: Windows) -> None:
+    """An edit keeps a pause. What one has opened stays open while the page renews itself."""
+    pam = await named_user(site_api, "pam", "Pam")
+    body = {"parameters": {"rule": "tangelo", "kinds": "post"}, "deliver": {"url": challenge_endpoint()}}
+    await site_api.done("PUT", "/v1/subscriptions/orders", token=mint(pam["id"]), json=body)
+    await site_api.post(pam["id"], "a tangelo for pam")
+    window = await windows.open(pam, "/#/people")
+    page = window.page
+    await window.go("#/people/subscriptions", "active")
+    row = page.get_by_role("listitem").filter(has_text="orders").first
+    await row.locator("summary", has_text="The last requests: 200").click()
+    await row.get_by_role("button", name="Pause").click()
+    await expect(row).to_contain_text("paused")
+    assert (await read(site_api, pam["id"]))["deliver"]["state"] == "paused"
+    await expect(row.locator("details[open] li").first).to_be_visible()  # which stays open
+    await row.locator(".menu summary").click()
+    await row.get_by_role("button", name="Edit").click()
+    editing = page.get_by_role("form", name="Edit orders")
+    await expect(editing.get_by_label("Further parameters")).to_have_value("kinds=post")
+    await editing.get_by_label("Rule").fill("tangelo OR pomelo")
+    await editing.get_by_label("Most events").fill("7")
+    await editing.get_by_role("button", name="Save").click()
+    await expect(row).to_contain_text("pomelo")
+    changed = await read(site_api, pam["id"])
+    assert (changed["parameters"]["rule"], changed["deliver"]["batch"], changed["deliver"]["state"]) == (
+        "tangelo OR pomelo", 7, "paused",
+    )  # fmt: skip
+    await row.get_by_role("button", name="Resume").click()
+    await expect(row.get_by_role("button", name="Pause")).to_be_visible()
+    assert (await read(site_api, pam["id"]))["deliver"]["state"] == "active"
+    await row.get_by_role("button", name="Delete").click()
+    await window.button("Dismiss").click()
+    await expect(page.locator("main")).to_contain_text("You have no subscriptions yet.")
+
+    async def is_gone() -> bool:
+        return not (await site_api.done("GET", "/v1/subscriptions", token=mint(pam["id"])))["subscriptions"]
+
+    await eventually(is_gone)
+
+
+async def test_a_subscription_is_copied_as_code(site_api: Api, windows: Windows, tmp_path: Path) -> None:
+    """One that programs read as a program that reads it, and a webhook as the request that makes it."""
+    rex = await named_user(site_api, "rex", "Rex")
+    token = mint(rex["id"])
+    plain: dict[str, Any] = {"parameters": {"track": "it's"}, "since": "-1h", "parts": 2}
+    sent = {"parameters": {"rule": '"it\'s"'}, "deliver": {"url": challenge_endpoint(), "batch": 3}}
+    await site_api.done("PUT", "/v1/subscriptions/plain", token=token, json=plain)
+    await site_api.done("PUT", "/v1/subscriptions/sent", token=token, json=sent)
+    window = await windows.open(rex, "/#/people")
+    await window.go("#/people/subscriptions", "2 parts: nobody reads 2")
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    for name, languages, text in (
+        ("plain", ["curl", "Python", "JavaScript"], "subscription=plain"),
+        ("sent", ["curl", "Python"], "-X PUT"),
+    ):
+        row = window.page.get_by_role("listitem").filter(has=window.page.locator("strong", has_text=name)).first
+        await row.locator(".menu summary").click()
+        await row.get_by_role("button", name="Copy as code").click()
+        dialog = window.page.locator("dialog[open]")
+        await expect(dialog.locator(".program")).to_contain_text(text)
+        await expect(dialog.get_by_role("group", name="Language").get_by_role("button")).to_have_text(languages)
+        await dialog.get_by_label("with my token").check()
+        scripts = [await dialog.locator(".program").inner_text()]
+        await dialog.get_by_role("button", name="Python").click()
+        await expect(dialog.locator(".program")).to_contain_text(f'"{name}"')
+        scripts.append(await dialog.locator(".program").inner_text())
+        await window.page.keyboard.press("Escape")
+    for script in scripts:  # those of the webhook
+        await site_api.call("DELETE", "/v1/subscriptions/sent", token=token)
+        command = ("bash", "-c", f"cd {tmp_path}\n{script}")
+        with running(*command, folder=tmp_path, env=clean_environment()) as program:
+            assert await asyncio.to_thread(program.process.wait, PATIENCE) == 0, program.err
+        made = await site_api.done("GET", "/v1/subscriptions/sent", token=token)
+        assert (made["parameters"], made["deliver"]["batch"]) == (sent["parameters"], 3)
