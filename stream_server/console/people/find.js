@@ -29,8 +29,7 @@ export function peopleSearch(site) {
   const key = (/** @type {KeyboardEvent} */ event) => {
     const step = /** @type {any} */ ({ ArrowDown: 1, ArrowUp: -1, Escape: 0 })[event.key], places = list.children.length + 1; // the last one is the field itself
     if (event.isComposing || list.hidden || step === undefined) return;
-    event.preventDefault();
-    event.stopPropagation();
+    (event.preventDefault(), event.stopPropagation());
     return step ? choose(((at + 1 + step + places) % places) - 1) : show([]);
   };
   const input = h("input", { type: "search", role: "combobox", "aria-label": "Find a user or a #tag", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list", placeholder: "name or #tag", maxlength: 50, autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search",
@@ -38,8 +37,7 @@ export function peopleSearch(site) {
   const onsubmit = (/** @type {Event} */ event) => {
     event.preventDefault();
     const text = input.value.trim(), href = text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, ""));
-    if (at >= 0) list.children[at].click();
-    else if (text) go(href);
+    return at < 0 ? text && go(href) : list.children[at].click();
   };
   return h("form", { role: "search", class: "people-find", onsubmit }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")), list);
 }
