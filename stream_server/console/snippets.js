@@ -66,7 +66,7 @@ export function showPrograms(app, filter) {
   const withToken = h("input", { type: "checkbox", onchange: () => show() });
   const show = (name = shown) => {
     shown = name;
-    fill(text, program(/** @type {keyof typeof LANGUAGES} */ (name), location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
+    fill(text, program(/** @type {keyof typeof LANGUAGES} */ (name), location.origin + BASE, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
   };
   const copy = async () => {
     const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);

@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
+from stream_server.config.public_url import split_public_url
 from stream_server.errors import (
     ApiError,
     BadRequest,
@@ -155,6 +156,8 @@ async def _count_refusal(request: Request, error: Exception) -> Exception:
 def _complete_headers(request: Request, response: web.StreamResponse) -> None:
     """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
+    if headers.get(hdrs.LOCATION, "").startswith("/"):
+        headers[hdrs.LOCATION] = split_public_url(app[CONFIG].public_url).path + headers[hdrs.LOCATION]
     headers[X_REQUEST_ID] = request[REQUEST_ID]
     if hdrs.SERVER not in headers:  # JSON answers have them from the start
         for name, value in SAFETY_HEADERS:
