@@ -19,7 +19,7 @@ from stream_server.web.http.authentication import may_read_operations, require_o
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.module_preloads import with_preloads
 from stream_server.web.http.moved_pages import redirect
-from stream_server.web.http.qualities import parse_qualities
+from stream_server.web.http.qualities import prefers_html
 from stream_server.web.http.query import parsed_query
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, StaticFile, file_response, load_files
@@ -171,16 +171,6 @@ def load_pages(package: Traversable) -> dict[str, StaticFile]:
         return files | load_files(site, "/docs/site/", SITE_POLICY)
     page = files[DOCS_PAGE]
     return files | {DOCS_PAGE: StaticFile(page.body.replace(GUIDE_LINK, b""), page.media_type, page.policy)}
-
-
-def prefers_html(accept: str) -> bool:
-    """Return whether an Accept header names HTML and does not prefer JSON (RFC 9110 §12.5.1).
-
-    ``*/*`` alone means a program such as curl, which gets JSON.
-    """
-    qualities = parse_qualities(accept)
-    html = qualities.get("text/html", 0.0)
-    return html > 0 and html >= qualities.get("application/json", 0.0)
 
 
 async def index(request: Request) -> web.Response:
