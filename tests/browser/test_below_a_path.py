@@ -25,6 +25,13 @@ LOCATIONS = {"/some/path/": PASSED_ON, "/plain/": ""}
 """The second is what a person writes first: without WebSockets, and with the proxy's own name as the host."""
 
 
+LOADED = """() => [
+  performance.getEntriesByType("resource").map(entry => entry.name).filter(name => name.endsWith(".js")).sort(),
+  [...document.querySelectorAll("link[rel=modulepreload], script")].map(({ href, src }) => href ?? src).sort(),
+]"""
+"""Returns the addresses of the scripts that were loaded, and of those that the page names."""
+
+
 @dataclass(frozen=True)
 class Below:
     """A server as its clients reach it. A window holds everything outside of ``address`` for foreign."""
@@ -63,6 +70,8 @@ async def test_all_pages_work(browser: Browser, proxy: Nginx, site_server: Serve
         failed, sockets = note_failures(page), list[str]()
         page.on("websocket", lambda socket: sockets.append(socket.url))
         await window.follow(await sign_in_link(server, uid))
+        loaded, named = await page.evaluate(LOADED)
+        assert loaded == named  # so no round trip is lost to a module that only another module names
         column = await window.add_column("stollen")
         await site_api.post(uid, "stollen below a path")
         await expect(column.locator(".post")).to_contain_text("below a path")
@@ -72,6 +81,8 @@ async def test_all_pages_work(browser: Browser, proxy: Nginx, site_server: Serve
         await window.go("#/operations", "Workers")
         await page.get_by_role("link", name="API", exact=True).click()
         await expect(page.locator(".views a", has_text="Operations")).to_have_attribute("href", "./#/operations")
+        loaded, named = await page.evaluate(LOADED)
+        assert loaded == named
         await page.evaluate("location.hash = '#server_liveness'")
         form = page.get_by_role("form", name="Try GET /healthz")
         await expect(form.locator(".docs-curl")).to_have_text(f"curl -sS '{server.address}/healthz'")

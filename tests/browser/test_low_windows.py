@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.test_phone import BEYOND
 from tests.browser.windows import Window, opened, sign_in_link
-from tests.end_to_end.api import Api
+from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
@@ -87,7 +87,12 @@ def dialog(key: str) -> Callable[[Window], Awaitable[None]]:
 async def test_content_has_the_room_and_nothing_is_covered(
     browser: Browser, site_server: Server, site_api: Api
 ) -> None:
-    uid = await site_api.user()
+    uid, other = await site_api.user(), await site_api.user()
+    await site_api.done("PUT", f"/v1/users/me/following/{other}", token=mint(uid))
+    talk = await site_api.done("POST", "/v1/talks", token=mint(other), json={"people": [uid]})
+    message = {"message": "oats are what this talk is about, " * 20}
+    for _ in range(3):
+        await site_api.done("POST", f"/v1/talks/{talk['id']}/messages", token=mint(other), json=message)
     for turn in range(10):
         await site_api.post(uid, f"oats and a text that is as long as those of people are, number {turn}")
     found: list[str] = []
@@ -106,7 +111,10 @@ async def test_content_has_the_room_and_nothing_is_covered(
         for key in ("n", "?"):
             await dialog(key)(window)
             found += await check(page, f"window of {key}", "dialog")
-        views = {"#/people": "oats", "#/people/notifications": "Notifications", "#/operations": "Workers"}
+        views = {
+            "#/people": "oats", "#/people/notifications": "Notifications", f"#/people/talks/{talk['id']}": "oats",
+            "#/operations": "Workers",
+        }  # fmt: skip
         for path, text in views.items():
             await open_view(window, path, text)
             found += await check(page, path, "main")

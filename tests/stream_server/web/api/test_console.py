@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.web.api.server import DOCS_PAGE, GUIDE_LINK, PAGES, load_pages, prefers_html
+from stream_server.web.api.server import DOCS_PAGE, GUIDE_LINK, PAGES, load_pages
 from stream_server.web.http.module_preloads import module_depths
+from stream_server.web.http.qualities import prefers_html
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, load_files
 from stream_server.wire.messages import EVENT_TYPES
 from tests.stream_server.web.world import World
