@@ -24,6 +24,9 @@ BANNED = re.compile(
 )
 """What would make code or style of text, or let a script outlive its page."""
 
+ABSOLUTE = re.compile(r"""(?:(?:href|src)(?:=|: )|fetch\(|import\(|url\()["'`]?/[^"'`)]*""")
+"""An address that leaves the path below which a proxy may serve the console."""
+
 MAX_LINES = 300
 LONGER = {"client.js": 787}
 """The client for JavaScript is one file, so that a person can copy it."""
@@ -176,6 +179,7 @@ def test_a_source_makes_no_code_of_text_and_names_no_other_host(path: Path) -> N
         "https://example.com",
     }
     assert links == set()
+    assert ABSOLUTE.findall(code) == []
     assert not re.search(r"<script(?![^>]*\ssrc=\"console/)|<style|\sstyle=|\son\w+=\"", text)
     if path.suffix == ".js":
         assert path.name == "theme.js" or text.startswith("// @ts-check\n")
