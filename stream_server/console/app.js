@@ -15,6 +15,7 @@
 // app.user              the user who is signed in: {id, login, name, …}
 // app.can(scope)        whether the token has a scope, such as "admin" or "firehose"
 // app.path              the address within the view: for `#/people/@ada/likes` it is ["@ada", "likes"]
+// app.entry             names the entry of the browser's history: the same one after Back
 // app.go(hash)          changes the address, as a link `<a href="#/people/@ada">` does
 // app.title(text)       the title of the page
 // app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
@@ -29,12 +30,16 @@
 
 import { decoded, fill, h, icon } from "./dom.js";
 import { compose } from "./people/composer.js";
-import { explain } from "./forms.js";
+import { explain, newKey } from "./forms.js";
+import { isShortcut, keySwitch } from "./keys.js";
+import { showLost } from "./lost.js";
+import { Parked, placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
+import { makeVoice } from "./voice.js";
 
 /** @type {Record<string, {title: string, icon: any, mount: Function}>} */
 const VIEWS = {
@@ -45,14 +50,15 @@ const VIEWS = {
 const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"]; // the first press changes something
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"], ["c, /", "add a column"],
-  ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["arrows", "in a list of posts: up and down from post to post, left and right to its buttons"], ["e", "why a post matched"],
   ["z", "undo what was just done"], ["space", "pause or resume a column"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
   ["r, c, l, s", "in People: reply to, comment on, like, bookmark the post"], ["/", "in People: find a user or a tag"],
 ];
 
 const client = openClient();
-const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {any} */ (null), userId: "", prefix: "" };
-const status = h("p", { class: "connection", role: "status" });
+const state = { view: "", mounted: /** @type {any} */ (null), parked: new Parked(), userId: "", prefix: "" };
+const status = h("p", { class: "connection" }); // its numbers change each second, so that it is no live region
+const voice = makeVoice();
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
 const tabs = h("nav", { class: "tabs", "aria-label": "Views" });
@@ -62,6 +68,7 @@ let root = h("main", { id: "main", tabindex: "0" });
 export const app = {
   client,
   path: /** @type {string[]} */ ([]),
+  entry: "",
   get user() {
     return client.user;
   },
@@ -75,7 +82,7 @@ export const app = {
   /** @param {Record<string, any>} [draft] */
   compose: (draft) => compose(app, draft),
   /** @param {string} text @param {string} [kind] */
-  setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind)),
+  setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind), voice.tell(kind, text)),
   say, attempt, dialog, leaveForGood,
 };
 
@@ -117,9 +124,11 @@ function route(event) {
 
 function draw() {
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
-  const view = Object.hasOwn(VIEWS, name) ? name : "streams";
+  const view = name || "streams";
   app.path = path.filter(Boolean).map(decoded);
   if (!client.user) return showDoor();
+  app.entry = history.state?.entry ?? newKey();
+  history.replaceState({ ...history.state, entry: app.entry }, "");
   if (view === state.view && state.userId === client.user.id) return state.mounted?.navigate?.(app.path);
   show(view);
 }
@@ -129,46 +138,41 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  app.title(VIEWS[view].title);
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: () => (showLost(root, "view", decoded(view), Object.entries(VIEWS).map(([name, { title: text }]) => [`#/${name}`, text])), { unmount() {} }) };
+  app.title(title);
   drawBar();
-  if (!takeBack()) state.mounted = VIEWS[view].mount(root, app);
+  if (!takeBack()) state.mounted = mount(root, app);
 }
 
-/** Puts the parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
+/** Puts a parked view back if it is the one to show. @returns {boolean} */
 function takeBack() {
-  const { parked } = state;
-  if (parked && parked.userId !== state.userId) discard();
-  if (state.parked?.view !== state.view) return false;
-  state.parked = null;
-  root.replaceWith(parked.root);
-  root = parked.root;
-  state.mounted = parked.mounted;
+  const found = state.parked.take(state.view, state.userId);
+  if (!found) return false;
+  root.replaceWith(found.root);
+  [root, state.mounted] = [found.root, found.mounted];
+  found.goBack();
   state.mounted.resume();
   return true;
-}
-
-function discard() {
-  state.parked?.mounted.unmount();
-  state.parked = null;
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
 function leave() {
   const { mounted, view, userId } = state;
-  if (mounted?.resume) state.parked = { mounted, view, userId, root };
-  else mounted?.unmount();
+  const goBack = placeOf(root);
   state.mounted = null;
   state.view = "";
   app.setStatus("");
   const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
+  if (mounted?.resume) state.parked.put(view, { mounted, userId, root, goBack });
+  else mounted?.unmount();
   root = next;
 }
 
 /** Ends the session, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
 async function leaveForGood(end) {
   leave();
-  discard();
+  state.parked.discard();
   await end();
 }
 
@@ -219,7 +223,7 @@ function changeTheme() {
 
 function showHelp() {
   const rows = KEYS.map(([keys, meaning]) => h("div", {}, h("dt", {}, keys.split(", ").map((key) => h("kbd", {}, key))), h("dd", {}, meaning)));
-  dialog("Keys", [h("dl", { class: "keys" }, rows), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "docs" }, "The API"), " has all that this page does.")]);
+  dialog("Keys", [h("dl", { class: "keys" }, rows), keySwitch(), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "docs" }, "The API"), " has all that this page does.")]);
 }
 
 function showAccount() {
@@ -237,9 +241,7 @@ function showAccount() {
 
 /** @param {KeyboardEvent} event */
 function onKey(event) {
-  const target = /** @type {HTMLElement} */ (event.target);
-  const isField = target.closest("input, textarea, select, [contenteditable], dialog, [role=application]");
-  if (isField || event.ctrlKey || event.metaKey || event.altKey || !client.user) return;
+  if (!isShortcut(event) || !client.user) return;
   const goes = /** @type {Record<string, string>} */ ({ s: "streams", p: "people", o: "operations" });
   const prefixed = state.prefix === "g" && goes[event.key];
   state.prefix = event.key;
@@ -278,7 +280,7 @@ function sessionChanged(session) {
 }
 
 async function start() {
-  document.body.append(bar, root, tabs, notes);
+  document.body.append(bar, root, tabs, notes, voice.root);
   client.onSession(sessionChanged);
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);

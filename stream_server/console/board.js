@@ -3,13 +3,12 @@
 // routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
-import { Column } from "./column.js";
-import { aloneParameters, SHOWN_KINDS, toParameters } from "./filter.js";
+import { Column, tellGap } from "./column.js";
+import { aloneParameters, asksSame, readFilter, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
-import { explain } from "./forms.js";
+import { explain, newKey } from "./forms.js";
 
-const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 
 export const MAX_COLUMNS = 40;
@@ -29,27 +28,45 @@ export class Board {
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
 
-  /** Shows these columns instead of those that are open. @param {import("./filter.js").Filter[]} filters */
-  open(filters) {
+  /** Shows these columns instead of those that are open. @param {(import("./filter.js").Filter | import("./kept.js").Kept)[]} all */
+  open(all) {
     for (const column of [...this.columns]) this.take(column);
     this.strip.scrollLeft = 0;
-    for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(filter, this.columns.length);
+    for (const one of all.slice(0, MAX_COLUMNS)) this.place(one, this.columns.length);
     this.changed();
+  }
+
+  /** Follows the columns that are kept: those that stay keep their rows, their connection and their place. @param {import("./kept.js").Kept[]} all */
+  follow(all) {
+    for (const column of [...this.columns]) if (!all.some(({ id }) => id === column.kept.id)) this.take(column);
+    for (const [index, one] of all.entries()) {
+      const known = this.columns.find(({ kept }) => kept.id === one.id);
+      if (!known) this.place(one, index);
+      else this.change(known, readFilter(one)).kept = one;
+      if (this.columns[index].kept !== one) this.moveTo(this.columns.findIndex(({ kept }) => kept === one), index);
+    }
+    this.changed();
+  }
+
+  /** Gives a column another filter; another title alone loads nothing anew. @param {Column} column @param {import("./filter.js").Filter} filter */
+  change(column, filter) {
+    if (asksSame(column.filter, filter)) return column.rename(filter);
+    const index = this.columns.indexOf(column);
+    this.take(column);
+    return this.place({ ...column.kept, ...filter }, index);
   }
 
   /** @param {import("./filter.js").Filter} filter @param {Column} [replaced] */
   add(filter, replaced) {
-    const index = replaced ? this.columns.indexOf(replaced) : this.columns.length;
-    if (replaced) this.take(replaced);
-    const column = this.place(filter, index);
+    const column = replaced ? this.change(replaced, filter) : this.place(filter, this.columns.length);
     this.changed();
     column.element.scrollIntoView({ behavior: "smooth", inline: "nearest" });
     return column;
   }
 
-  /** Makes a column at a place among the others. @param {import("./filter.js").Filter} filter @param {number} index */
-  place(filter, index) {
-    const column = new Column(this, filter, `c${++this.tags}`);
+  /** Makes a column at a place among the others. @param {any} given a filter, or one that is kept @param {number} index */
+  place(given, index) {
+    const column = new Column(this, given.id ? readFilter(given) : given, `c${++this.tags}`, given.id ? given : { id: newKey() });
     const shared = this.columns.filter((other) => !other.isAlone).reduce((sum, other) => sum + encodeURIComponent(other.rule).length, 0);
     column.isAlone = shared + encodeURIComponent(column.rule).length > MAX_SHARED_CHARS;
     this.strip.insertBefore(column.element, this.columns[index]?.element ?? this.strip.querySelector(".add-column"));
@@ -68,7 +85,7 @@ export class Board {
   remove(column) {
     const index = this.columns.indexOf(column);
     const undone = () => {
-      this.place(column.filter, Math.min(index, this.columns.length));
+      this.place({ ...column.kept, ...column.filter, id: newKey() }, Math.min(index, this.columns.length));
       this.changed();
     };
     this.take(column);
@@ -81,10 +98,15 @@ export class Board {
     const index = this.columns.indexOf(column);
     const target = index + step;
     if (target < 0 || target >= this.columns.length) return;
-    this.columns.splice(index, 1);
+    this.moveTo(index, target);
+    this.changed();
+  }
+
+  /** @param {number} index @param {number} target */
+  moveTo(index, target) {
+    const [column] = this.columns.splice(index, 1);
     this.columns.splice(target, 0, column);
     this.strip.insertBefore(column.element, this.columns[target + 1]?.element ?? this.strip.querySelector(".add-column"));
-    this.changed();
   }
 
   /** Follows the columns with the connections. */
@@ -99,12 +121,22 @@ export class Board {
   resume() {
     for (const column of this.columns) if (column.own?.isFinal) this.connectOwn(column);
     this.changed();
+    for (const column of this.columns) column.rows.schedule();
     this.tick();
+  }
+
+  /** Asks again for what the server refused, which may be allowed now. @param {Column} column */
+  retry(column) {
+    const wasRefused = column.refusal;
+    column.refusal = null;
+    if (column.own?.isFinal) this.connectOwn(column);
+    this.changed();
+    if (wasRefused) this.history = this.history.then(() => this.loadHistory(column));
   }
 
   connectShared() {
     const parts = this.columns.filter((column) => !column.isAlone && !column.refusal).map((column) => toParameters(column.filter, column.tag).shared ?? {});
-    const rules = parts.flatMap(({ rule }) => rule ?? []);
+    const rules = parts.flatMap(({ rule }) => rule ?? []).sort(); // another order of the columns is no other filter
     const follow = parts.find((part) => part.follow)?.follow;
     if (!rules.length && !follow) {
       this.shared?.close();
@@ -161,7 +193,7 @@ export class Board {
     for (const column of columns) {
       if (kind === "post" || kind === "edit") column.receive(message, matchesOf(column));
       else if (kind === "delete") column.rows.remove(message.status.id);
-      else if (kind === "gap") column.gap(message);
+      else if (kind === "gap") column.note("gap", tellGap(message));
       else if (kind === "warning") column.note("warn", tellWarning(message));
     }
   }
@@ -169,15 +201,9 @@ export class Board {
   /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
   async loadHistory(column) {
     await settled(column);
-    if (!this.columns.includes(column) || column.refusal) return;
+    if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
     try {
-      if (column.rule) {
-        const body = { rule: column.rule, minutes: HISTORY_MINUTES };
-        column.fillOlder((await this.app.client.request("POST", "/v1/rules/preview", { body })).examples);
-      } else if (column.filter.following) {
-        const { statuses } = await this.app.client.request("GET", "/v1/timelines/home", { query: { count: 20 } });
-        column.fillOlder(statuses.map((status) => ({ status, parts: [] })));
-      }
+      await column.look.begin();
     } catch (error) {
       column.note("info", `The past hour could not be read: ${explain(error)}`);
     }
@@ -186,14 +212,15 @@ export class Board {
   /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
   describe(stream) {
     if (!stream) return ["wait", "connecting"];
-    const { name, attempt = 1, retryAt, at, error, reason } = stream.state;
+    const { name, attempt = 1, retryAt, at, since, error, reason } = stream.state;
     const seconds = retryAt ? Math.max(0, Math.ceil((retryAt - Date.now()) / 1000)) : 0;
     if (name === "live") return ["live", "live"];
     if (name === "catching up") return ["wait", `catching up, at ${new Date(at ?? 0).toLocaleTimeString([], { hour12: false })}`];
-    if (name === "connecting") return ["wait", attempt > 1 ? `connecting, try ${attempt}` : "connecting"];
+    if (name === "connecting") return attempt > 1 ? ["bad", `server away, try ${attempt}`] : ["wait", "connecting"];
+    if (name === "silent") return ["wait", `silent for ${Math.round((Date.now() - (since ?? 0)) / 1000)} s, asking the server`];
     if (name === "waiting" && error?.status === 429) return ["bad", `rate limited, again in ${seconds} s`];
-    if (name === "waiting") return ["bad", `server away (${reason}), try ${attempt + 1} in ${seconds} s`];
-    if (name === "offline") return ["bad", "this machine is offline"];
+    if (name === "waiting") return ["bad", `server away, try ${attempt + 1} in ${seconds} s (${reason})`];
+    if (name === "offline") return ["bad", `this machine is offline, try ${attempt + 1} in ${seconds} s`];
     if (name === "refused" && error) return ["refused", `refused: ${explain(error)}`];
     return ["refused", error ? `ended: ${error.message}` : name];
   }

@@ -4,11 +4,14 @@
 
 import { Chips } from "./chips.js";
 import { CountChart } from "./counts.js";
-import { fill, h, time } from "./dom.js";
-import { newFilter, titleOf, toRule } from "./filter.js";
+import { fill, h, number, time } from "./dom.js";
+import { newFilter, readFilter, titleOf, toHash, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
+import { counted } from "./people/text.js";
 import { postRow } from "./post.js";
-import { explain, problemBox } from "./forms.js";
+import { explain, forPeople, problemBox } from "./forms.js";
+import { inTurn } from "./streams/turns.js";
+import { store, stored } from "./session.js";
 
 const CHECK_MS = 300; // after the last key
 const SHOWN = 3;
@@ -23,13 +26,16 @@ export function remember(login, name) {
 }
 
 export class Builder {
-  /** @param {any} app @param {import("./filter.js").Filter | null} filter to change, or null for a new column @param {(filter: import("./filter.js").Filter) => void} onDone */
-  constructor(app, filter, onDone) {
+  /** @param {any} app @param {import("./filter.js").Filter | null} filter to change, or null for a new column @param {(filter: import("./filter.js").Filter) => void} onDone @param {string} [name] of the draft */
+  constructor(app, filter, onDone, name = "column") {
     this.app = app;
     this.onDone = onDone;
     this.before = filter;
+    this.name = name;
     this.triedRule = ""; // of which the result stands in the window
-    const parts = filter ?? newFilter();
+    this.place = `stream-server.draft.${app.user.id}.${name}`;
+    this.draft = JSON.parse(stored("sessionStorage", this.place) || "null");
+    const parts = this.draft ? readFilter(this.draft.filter) : filter ?? newFilter();
     const onChange = () => this.changed();
     this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
     this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, suggestions: [...known].map(([login, name]) => (name ? `${login} · ${name}` : login)), accept: (text) => this.findUser(text), help: "Written by any of them." });
@@ -46,14 +52,35 @@ export class Builder {
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
     this.window = app.dialog(filter ? "Change the filter" : "Add a column", this.draw(), { wide: true, class: "builder" });
+    this.draft?.typed.forEach((/** @type {string} */ text, /** @type {number} */ at) => (this.fields[at].input.value = text));
     this.changed();
     this.words.input.focus();
+  }
+
+  get fields() {
+    return [this.words, this.people, this.languages];
+  }
+
+  /** Keeps what was entered for this user until it is done: Escape and the end of the session close the window. */
+  keepDraft() {
+    const typed = this.fields.map(({ input }) => input.value);
+    const isDraft = typed.some(Boolean) || toHash([this.filter]) !== toHash([this.before ?? newFilter()]);
+    if (!this.isDone) store("sessionStorage", this.place, isDraft ? JSON.stringify({ filter: this.filter, typed }) : "");
+  }
+
+  /** Closes the window, with nothing to come back to. */
+  forget() {
+    this.isDone = true;
+    store("sessionStorage", this.place, "");
+    this.window.close();
   }
 
   draw() {
     const quick = (/** @type {string} */ text, /** @type {Partial<import("./filter.js").Filter>} */ parts) =>
       h("button", { type: "button", onclick: () => this.done(newFilter(parts)) }, text);
-    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event) },
+    const anew = () => (this.forget(), new Builder(this.app, this.before, this.onDone, this.name));
+    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event), oninput: () => this.keepDraft() },
+      this.draft && h("p", { class: "row" }, "This is what you had entered here.", h("button", { type: "button", onclick: anew }, "Start anew")),
       this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick("People I follow", { following: true }), quick("A 10 % sample", { sample: 10 })),
       h("div", { class: "builder-parts" },
         h("div", { class: "stack" },
@@ -80,6 +107,7 @@ export class Builder {
     const percent = Number(this.sample.value);
     fill(this.sampleText, percent === 100 ? "all posts" : `${percent} %`);
     clearTimeout(this.timer);
+    this.keepDraft();
     const rule = toRule(this.filter);
     fill(this.shownRule, rule || titleOf(this.filter));
     fill(this.problem, "");
@@ -106,7 +134,7 @@ export class Builder {
 
   /** @param {string} rule @param {import("./client.js").ApiError} refusal */
   showMistake(rule, refusal) {
-    fill(this.problem, refusal.column ? refusal.message : explain(refusal));
+    fill(this.problem, refusal.column ? forPeople(refusal.message) : explain(refusal));
     if (!refusal.column) return;
     const letters = Array.from(`${rule} `); // a mistake at the end stands under a blank
     const from = refusal.column - 1;
@@ -117,9 +145,8 @@ export class Builder {
 
   /** Takes what was typed into the chips. @returns {Promise<boolean>} false if one of them has to be mended; it has the focus then */
   async commitChips() {
-    const chips = [this.words, this.people, this.languages];
-    await Promise.all(chips.map((each) => each.commit()));
-    const refused = chips.find((each) => each.input.value);
+    await Promise.all(this.fields.map((each) => each.commit()));
+    const refused = this.fields.find((each) => each.input.value);
     refused?.input.focus();
     return !refused;
   }
@@ -135,11 +162,11 @@ export class Builder {
       this.chart.clear();
       await this.chart.idle;
       if (isOld()) return;
-      const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } });
+      const found = await inTurn(() => this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } }));
       if (isOld()) return;
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
-        h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
+        h("p", {}, h("strong", {}, counted(found.matched, "post"), " "), since, `, ${number(found.per_minute)} a minute`),
         found.examples.slice(0, SHOWN).map((example) => postRow(example.status, example.parts, this.app, { rule, why: "" })),
         this.chart.root);
       await this.chart.show(rule); // after the preview: a user may ask one question at a time
@@ -162,7 +189,7 @@ export class Builder {
 
   /** @param {import("./filter.js").Filter} filter */
   done(filter) {
-    this.window.close();
+    this.forget();
     this.chart.clear(); // the column's history is read next, and a user may ask one question at a time
     this.chart.idle.then(() => this.onDone(filter));
   }

@@ -1,7 +1,13 @@
 // @ts-check
-// A field that collects several values as chips: Enter or a comma adds one, Backspace in the empty field takes the last.
+// A field that collects several values as chips: Enter or a comma adds one, Backspace in the empty field takes the last. What
+// is pasted is split at commas, lines and the cells of a table; a blank or a semicolon may be part of a phrase.
 
 import { fill, h, icon, isolate } from "./dom.js";
+import { isComposing } from "./keys.js";
+
+const COMMAS = /[,、，]/;
+const BREAKS = /[\r\n\t]+/g;
+const MAX_VALUES = 50; // an address has no more
 
 export class Chips {
   /**
@@ -19,7 +25,9 @@ export class Chips {
     this.input = h("input", {
       id, placeholder: options.hint ?? "", list: `${id}-list`, autocapitalize: "none", autocomplete: "off", spellcheck: "false", enterkeyhint: "enter",
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-      oninput: () => /[,\n]$/.test(this.input.value) && this.commit(),
+      oninput: (/** @type {InputEvent} */ event) => isComposing(event) || this.split(),
+      oncompositionend: () => this.split(),
+      onpaste: (/** @type {ClipboardEvent} */ event) => this.paste(event),
       onblur: () => this.commit(),
     });
     this.suggestions = h("datalist", { id: `${id}-list` }, (options.suggestions ?? []).map((value) => h("option", { value })));
@@ -33,10 +41,25 @@ export class Chips {
 
   /** @param {KeyboardEvent} event */
   key(event) {
+    if (isComposing(event)) return;
     if (event.key === "Enter" && this.input.value.trim()) {
       event.preventDefault();
       this.commit();
     } else if (event.key === "Backspace" && !this.input.value && this.values.length) this.remove(this.values.length - 1);
+  }
+
+  /** Takes what was typed before a comma. */
+  split() {
+    if (COMMAS.test(this.input.value)) void this.commit();
+  }
+
+  /** Fields of one line drop the ends of lines, which separate values here. @param {ClipboardEvent} event */
+  paste(event) {
+    const text = event.clipboardData?.getData("text").trim().replace(BREAKS, ",") ?? "";
+    if (!COMMAS.test(text)) return;
+    event.preventDefault();
+    this.input.setRangeText(text, this.input.selectionStart, this.input.selectionEnd, "end");
+    void this.commit();
   }
 
   /** Takes what was typed. Leaving the field and sending the form do so at once, one after the other. */
@@ -45,19 +68,24 @@ export class Chips {
   }
 
   async take() {
-    const text = this.input.value.replace(/,+$/, "").trim();
+    const texts = this.input.value.split(COMMAS).map((text) => text.trim()).filter(Boolean);
+    const refused = [];
     this.input.value = "";
     fill(this.problem, "");
-    if (!text) return;
-    try {
-      const value = (await this.options.accept?.(text)) ?? text;
-      if (!this.values.includes(value)) this.values.push(value);
-      this.show();
-      this.options.onChange();
-    } catch (error) {
-      this.input.value ||= text; // to be mended
-      fill(this.problem, /** @type {Error} */ (error).message);
+    for (const text of texts) {
+      try {
+        if (this.values.length >= MAX_VALUES) throw new Error(`There can be ${MAX_VALUES} at most.`);
+        const value = (await this.options.accept?.(text)) ?? text;
+        if (!this.values.includes(value)) this.values.push(value);
+      } catch (error) {
+        refused.push(text);
+        if (refused.length === 1) fill(this.problem, /** @type {Error} */ (error).message);
+      }
     }
+    this.input.value ||= refused.join(", "); // to be mended
+    if (refused.length === texts.length) return;
+    this.show();
+    this.options.onChange();
   }
 
   /** @param {number} index */

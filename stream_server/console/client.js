@@ -14,14 +14,15 @@
 
 /** @import { ClientOptions, Credentials, Gap, Goodbye, Hello, Message, OperationRefused, OwnUser, RequestOptions, SentWebhook, Session, SessionStore, StreamEvent, StreamOptions, StreamParameters, StreamState, Subscription, SubscriptionOptions, WebhookSecret } from "./types.d.ts" */
 
-
 const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
 const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 20_000;
 const SPREAD = 0.25; // the server's wait grows by up to this share, since the server may name the same to all clients
 const LIVED_MS = 1000; // a connection that lived so long is replaced at once if its token ended
 const STEADY_MS = 30_000; // a connection that lived so long begins the back-off anew
-const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for longer is dead
+const SILENCE_MS = 45_000; // what is asked for a stream has an answer by then
+const BEAT_SECONDS = 15; // between two heartbeats, if `hello` does not tell
+const PROBE_MS = 5000; // a server that is there answers a small request in this time
 const ACK_MS = 1000; // between two acks of a stream; the highest cursor says it all
 const ANSWER_MS = 90_000; // longer than the longest poll: a request that has no answer by then failed
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
@@ -50,9 +51,7 @@ export class ApiError extends Error {
   }
 
   /** Whether the same request may succeed later. */
-  get isTemporary() {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
-  }
+  get isTemporary() { return this.status === 0 || this.status === 429 || this.status >= 500; }
 }
 
 /** @returns {SessionStore} a session in memory, of this client alone. */
@@ -86,9 +85,7 @@ export class Client {
   }
 
   /** The user who is signed in, or null. */
-  get user() {
-    return this.store.load()?.user ?? null;
-  }
+  get user() { return this.store.load()?.user ?? null; }
 
   /**
    * Sends a request and returns the answer's JSON, or null for none. Throws ApiError. @template [T=any]
@@ -157,11 +154,7 @@ export class Client {
 
   /** Ends the session on the server, and forgets it here even if the server cannot be reached. */
   async signOut() {
-    try {
-      await this.request("DELETE", "/v1/sessions");
-    } catch {
-      // The session then ends by itself, when nobody refreshes it.
-    }
+    await this.request("DELETE", "/v1/sessions").catch(() => {}); // the session then ends by itself, when nobody refreshes it
     this.keep(null);
   }
 
@@ -238,9 +231,7 @@ export class Client {
    * Opens a stream. @param {StreamParameters} parameters as of `GET /v1/stream`; a list repeats the parameter.
    * @param {StreamOptions} [options] @returns {Stream}
    */
-  stream(parameters, options = {}) {
-    return new Stream(this, parameters, options);
-  }
+  stream(parameters, options = {}) { return new Stream(this, parameters, options); }
 
   /**
    * Makes a named subscription. Of an existing one, changes the filters and where its events go, and keeps the cursor. The
@@ -253,19 +244,13 @@ export class Client {
   }
 
   /** Reads the user's named subscriptions, and how far behind each is. @returns {Promise<Subscription[]>} */
-  async subscriptions() {
-    return (await this.request("GET", "/v1/subscriptions")).subscriptions;
-  }
+  async subscriptions() { return (await this.request("GET", "/v1/subscriptions")).subscriptions; }
 
   /** Reads one of the user's named subscriptions. @param {string} name @returns {Promise<Subscription>} */
-  async subscription(name) {
-    return this.request("GET", subscriptionPath(name));
-  }
+  async subscription(name) { return this.request("GET", subscriptionPath(name)); }
 
   /** Deletes a named subscription, and ends the stream that reads it. @param {string} name @returns {Promise<void>} */
-  async deleteSubscription(name) {
-    await this.request("DELETE", subscriptionPath(name));
-  }
+  async deleteSubscription(name) { await this.request("DELETE", subscriptionPath(name)); }
 
   /**
    * Says that everything up to a cursor is handled. A loop over a stream does it by itself. @param {string} name
@@ -277,14 +262,10 @@ export class Client {
   }
 
   /** Lets the server send a request without events to a webhook. @param {string} name @returns {Promise<SentWebhook>} how it went */
-  async testWebhook(name) {
-    return this.request("POST", subscriptionPath(name, "/test"));
-  }
+  async testWebhook(name) { return this.request("POST", subscriptionPath(name, "/test")); }
 
   /** Makes a new secret for a webhook. The one before it signs too, for a day. @param {string} name @returns {Promise<WebhookSecret>} */
-  async replaceWebhookSecret(name) {
-    return this.request("POST", subscriptionPath(name, "/secret"));
-  }
+  async replaceWebhookSecret(name) { return this.request("POST", subscriptionPath(name, "/secret")); }
 }
 
 const subscriptionPath = (/** @type {string} */ name, deed = "") => `/v1/subscriptions/${encodeURIComponent(name)}${deed}`;
@@ -385,7 +366,8 @@ export class Stream {
   /** @internal Of connections; what belongs to another one is void. */ attempt = 0;
   /** @internal In a row, of any transport. */ failures = 0;
   /** @internal In a row. */ socketFailures = 0;
-  /** @internal When this connection began, in ms since 1970. */ helloAt = 0;
+  /** @internal When this connection began, and brought something last, in ms since 1970. */ helloAt = 0; heardAt = 0;
+  /** @internal Between its heartbeats, in ms. */ beat = 1000 * BEAT_SECONDS;
   /** @internal @type {StreamParameters | null} what the server has accepted last */ inForce = null;
   /** @internal Whose stream it is. */ uid = "";
   /** @internal Sent on this connection. */ updates = 0;
@@ -393,8 +375,8 @@ export class Stream {
   /** @internal @type {Record<string, any>} */ timers = {};
   /** @internal The last cursor that was to be acknowledged, and by which connection it, `cursor` and `taken` came. */ acked = ""; ackedBy = ""; cursorBy = ""; takenBy = "";
   /** @internal Until it is sent. @type {any} */ ackTimer = undefined;
-  /** @internal */ onOnline = () => void (this.isFinal || (this.isLocal && this.connection) || this.connect());
-  /** @internal */ onOffline = () => void (this.isFinal || this.isLocal || (this.drop(), this.tell({ name: "offline" })));
+  /** @internal */ onOnline = () => void (this.isFinal || this.connection || this.connect());
+  /** @internal Browsers err in this: it is a hint. */ onOffline = () => void (this.connection && this.check("offline"));
 
   /** `client.stream` calls it. @param {Client} client @param {StreamParameters} parameters @param {StreamOptions} options */
   constructor(client, { since, ...parameters }, options) {
@@ -410,24 +392,13 @@ export class Stream {
   }
 
   /** Whether the stream has ended for good. */
-  get isFinal() {
-    return ["refused", "ended", "closed"].includes(this.state.name);
-  }
-
-  /** @internal Whether the server is on this machine, which reaches it without a network. */
-  get isLocal() {
-    return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(this.absolute("/")).hostname);
-  }
+  get isFinal() { return ["refused", "ended", "closed"].includes(this.state.name); }
 
   /** Ends the stream for good. The cursor stays, for a later stream. */
-  close() {
-    if (!this.isFinal) this.finish({ name: "closed" });
-  }
+  close() { if (!this.isFinal) this.finish({ name: "closed" }); }
 
   /** Connects now instead of at `state.retryAt`. */
-  retryNow() {
-    if (!this.transport && !this.isFinal) this.connect();
-  }
+  retryNow() { if (!this.transport && !this.isFinal) this.connect(); }
 
   /**
    * Changes the filters. A socket stays open, and its stream changes at a place of the log, which `effective` tells; an
@@ -450,9 +421,7 @@ export class Stream {
   }
 
   /** Whether the connection is open, and `parameters` are in force there. */
-  get isSettled() {
-    return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates;
-  }
+  get isSettled() { return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates; }
 
   /** @internal @param {StreamState} state */ tell(state) {
     this.state = state;
@@ -508,9 +477,7 @@ export class Stream {
   }
 
   /** @internal Where to begin. The server knows it of a named subscription: behind what was acknowledged. */
-  get since() {
-    return this.parameters.subscription ? undefined : this.cursor || undefined;
-  }
+  get since() { return this.parameters.subscription ? undefined : this.cursor || undefined; }
 
   /**
    * Says that everything up to a cursor of a named subscription is handled, within a second. A loop by `for await` does it
@@ -531,14 +498,28 @@ export class Stream {
     this.client.request("POST", path, { body: { cursor: this.acked, connection: this.ackedBy }, keepalive: true }).catch(() => (this.acked = "")); // the next one says it, too
   }
 
-  /** @internal @param {string} path */ absolute(path) {
-    return new URL(this.client.address + path, globalThis.location?.href).href;
-  }
+  /** @internal @param {string} path */ absolute(path) { return new URL(this.client.address + path, globalThis.location?.href).href; }
 
-  /** @internal A connection that is silent for too long is dead, whatever the system believes of it. */
+  /** @internal A connection without its heartbeat is doubted. One without the next is dead, whatever the system believes of it. */
   watch() {
     clearTimeout(this.timers.silence);
-    this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
+    this.heardAt = Date.now();
+    if (this.connection) this.timers.silence = setTimeout(() => this.doubt(), this.beat + Math.max(2000, this.beat / 5));
+    else this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
+  }
+
+  /** @internal */ doubt() {
+    this.timers.silence = setTimeout(() => this.lost(), this.beat + PROBE_MS);
+    this.tell({ name: "silent", since: this.heardAt });
+    this.check("waiting");
+  }
+
+  /** @internal Asks for little. Without an answer the connection is given up, unless it brings something meanwhile. @param {"waiting" | "offline"} state */
+  async check(state) {
+    const [mine, heardAt, limit] = [this.attempt, this.heardAt, timeLimit(PROBE_MS)];
+    const isThere = await this.client.ask("/healthz", { signal: limit.signal }).then((answer) => answer.status < 500, () => false);
+    limit.end();
+    if (!isThere && mine === this.attempt && heardAt === this.heardAt) this.retry("the server does not answer", 0, undefined, state);
   }
 
   /** @internal What is no message, or too long, ends the connection as an answer of another program does. @param {string} data */
@@ -556,6 +537,7 @@ export class Stream {
 
   /** @internal @param {Message} message @param {number} [size] in characters */ receive(message, size = 0) {
     this.watch();
+    if (this.state.name === "silent") this.tell({ name: "live" });
     const [before, beforeBy] = [this.cursor, this.cursorBy];
     const isEvent = isOfEvent(message);
     if (isEvent && this.hadBefore(message.cursor)) return;
@@ -595,6 +577,8 @@ export class Stream {
   /** @internal @param {Hello} hello */ greeted(hello) {
     this.connection = hello.connection;
     this.helloAt = Date.now();
+    this.beat = 1000 * Math.min(Math.max(hello.heartbeat_seconds ?? BEAT_SECONDS, 0) || BEAT_SECONDS, MAX_SERVER_DELAY_SECONDS);
+    this.watch();
     this.clockOffset = this.helloAt - Date.parse(hello.at);
     this.inForce = this.sent;
     if (this.transport?.send) this.socketFailures = 0; // a working EventSource says nothing of sockets
@@ -662,8 +646,8 @@ export class Stream {
     } else this.finish({ name: "refused", error: refusal });
   }
 
-  /** @internal Connects again after a random time that grows, and not before the `wait` ms that the server asked for. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
-  retry(reason, wait = 0, error) {
+  /** @internal Connects again after a random time that grows, and not before the `wait` ms that the server asked for. @param {string} reason @param {number} [wait] @param {ApiError} [error] @param {"waiting" | "offline"} [name] */
+  retry(reason, wait = 0, error, name = "waiting") {
     if (this.helloAt && Date.now() - this.helloAt > STEADY_MS) this.failures = 0;
     this.helloAt = 0;
     this.drop();
@@ -671,7 +655,7 @@ export class Stream {
     const random = (this.client.options.random ?? Math.random)();
     const delay = Math.max(wait * (1 + SPREAD * random), MIN_DELAY_MS + random * (ceiling - MIN_DELAY_MS));
     this.timers.retry = setTimeout(() => this.connect(), delay);
-    this.tell({ name: "waiting", retryAt: Date.now() + delay, attempt: this.failures, reason, error });
+    this.tell({ name, retryAt: Date.now() + delay, attempt: this.failures, reason, error });
   }
 
   /** @internal The client calls this: a new token prolongs the connection, none ends it. @param {Session | null} session */
@@ -759,10 +743,7 @@ function openSocket(Socket, url, heard, lost) {
 function openSource(Source, url, heard, lost) {
   const source = new Source(url);
   for (const kind of EVENT_KINDS) source.addEventListener(kind, (/** @type {{data: string}} */ event) => heard(event.data));
-  source.onerror = () => {
-    source.close();
-    lost();
-  };
+  source.onerror = () => (source.close(), lost());
   return { close: () => source.close() };
 }
 

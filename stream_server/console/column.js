@@ -1,15 +1,20 @@
 // @ts-check
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
-import { entry, fill, h, icon, menu } from "./dom.js";
+import { entry, fill, h, icon, menu, number } from "./dom.js";
 import { aloneParameters, SHOWN_KINDS, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
-import { explain } from "./forms.js";
+import { explain, forPeople } from "./forms.js";
+import { Alerts } from "./streams/alerts.js";
+import { dragging, handle, showWidth, widen } from "./streams/arrange.js";
+import { exportRows } from "./streams/export.js";
+import { LookBack } from "./streams/look_back.js";
 
 const PAGE = 500; // events of one request when a paused column goes on
 const MAX_PAGES = 10;
+const LEFT_OUT_PAGE = 100;
 
 const GAPS = /** @type {Record<string, string>} */ ({
   trimmed: "the log no longer reaches back so far",
@@ -19,8 +24,9 @@ const GAPS = /** @type {Record<string, string>} */ ({
 });
 
 export class Column {
-  /** @param {any} board @param {import("./filter.js").Filter} filter @param {string} tag names the column's rule on the shared stream */
-  constructor(board, filter, tag) {
+  /** @param {any} board @param {import("./filter.js").Filter} filter @param {string} tag names the column's rule on the shared stream @param {import("./kept.js").Kept} kept its id, and what else the browser keeps of it */
+  constructor(board, filter, tag, kept) {
+    this.kept = kept;
     this.board = board;
     this.app = board.app;
     this.filter = filter;
@@ -29,6 +35,7 @@ export class Column {
     this.rule = toRule(filter);
     this.plot = new RatePlot();
     this.rows = new Rows(`Posts: ${this.title}`);
+    this.rows.read = (at) => this.readFrom(at);
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
     /** @type {Error | null} */ this.refusal = null; // what the server says of its rule, if it does not take it
@@ -36,7 +43,10 @@ export class Column {
     this.pausedAt = ""; // the cursor of the pause, while there is one
     this.pausedTime = NaN; // of that cursor, in ms by the server's clock
     this.missed = 0;
+    this.look = new LookBack(this);
+    this.alerts = new Alerts(this);
     this.element = this.draw();
+    this.alerts.observer.observe(this.element);
   }
 
   get stream() {
@@ -46,18 +56,40 @@ export class Column {
   draw() {
     this.rate = h("span", { class: "rate" }, "quiet");
     this.age = h("span", { class: "muted small", title: "age of the events when they arrived here: median and 99th percentile" });
-    this.state = h("p", { class: "state", role: "status" });
+    this.words = h("span", {});
+    this.deeds = h("span", { class: "row" });
+    this.state = h("div", { class: "state" }, this.words, this.deeds);
+    this.voice = h("p", { class: "visually-hidden", role: "status" }); // tells the kinds of state that are the column's own, and no numbers that change
     this.pauseButton = h("button", { class: "quiet", onclick: () => this.togglePause() });
     this.showPause();
     return h("section", { class: "column", "aria-label": this.title, tabindex: "-1", dataset: { tag: this.tag } },
-      h("header", { class: "column-head" },
-        h("h2", { title: this.rule || this.title }, h("bdi", {}, this.title)),
+      h("header", { class: "column-head", ...dragging(this) },
+        handle(this), this.heading(), this.alerts.badges[0],
         this.pauseButton,
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
-      this.state,
+      this.state, this.voice,
       h("div", { class: "newer-place" }, this.rows.newer),
+      this.look.panel,
       this.rows.scroller);
+  }
+
+  heading() {
+    return h("h2", { title: this.rule || this.title }, h("bdi", {}, this.title));
+  }
+
+  /** Takes a filter that asks for the same posts: rows, connection and place stay. @param {import("./filter.js").Filter} filter */
+  rename(filter) {
+    this.filter = filter;
+    this.title = titleOf(filter);
+    const { element, rows } = this;
+    element.querySelector("h2").replaceWith(this.heading());
+    element.querySelector(".column-head .menu").replaceWith(this.menu());
+    element.ariaLabel = this.title;
+    rows.label = rows.scroller.ariaLabel = `Posts: ${this.title}`;
+    rows.showRole();
+    this.showPause();
+    return this;
   }
 
   menu() {
@@ -65,8 +97,15 @@ export class Column {
     return menu(`More about ${this.title}`, [
       entry("Edit filter", () => board.actions.edit(this)),
       entry("Copy as code", () => board.actions.copy(this)),
+      entry("Look back", () => this.look.toggle()),
+      entry("Alert me", () => this.alerts.choose()),
+      entry("Export as JSON lines", () => exportRows(this, "jsonl")),
+      entry("Export as CSV", () => exportRows(this, "csv")),
+      entry("Clear", () => this.clear()),
       entry("Move left", () => board.move(this, -1)),
       entry("Move right", () => board.move(this, 1)),
+      entry("Wider", () => widen(this, 1)),
+      entry("Narrower", () => widen(this, -1)),
       entry("Close column", () => board.remove(this)),
     ]);
   }
@@ -78,23 +117,25 @@ export class Column {
       return;
     }
     if (message.left || (message.kind === "edit" && !this.own && !matched.length)) {
-      this.rows.remove((message.left ?? message.status).id); // its new text is not for this column
+      this.rows.remove((message.left ?? message.status).id, "its new text does not match"); // so it is not for this column
       return;
     }
     this.measure(message.at);
+    if (message.kind === "post") this.alerts.arrived();
+    if (this.look.range && !this.rows.byId.has(message.status.id)) return; // the column shows another time
     if (this.pausedAt) {
       this.missed += 1;
       this.showState();
       return;
     }
-    if (message.kind === "edit") this.rows.replace(this.item(message.status, matched));
-    else this.rows.add(this.item(message.status, matched));
+    if (message.kind === "edit") this.rows.replace(this.item(message, matched));
+    else this.rows.add(this.item(message, matched));
   }
 
   /** @returns {[string, string]} a kind of state and its words */
   describePause() {
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
-    const text = `paused, ${this.missed} waiting`;
+    const text = `paused, ${number(this.missed)} waiting`;
     return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
   }
 
@@ -105,9 +146,10 @@ export class Column {
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
-  /** @param {any} status @param {any[]} matched @returns {import("./rows.js").Item} */
-  item(status, matched) {
-    return { id: status.id, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }) };
+  /** @param {any} message with a `status` @param {any[]} matched @returns {import("./rows.js").Item} */
+  item(message, matched) {
+    const { status, cursor } = message;
+    return { id: status.id, event: message, at: cursor ?? status.posted, make: () => postRow(status, reasonsOf(matched), this.app, { rule: this.rule, why: this.whyAll() }, message) };
   }
 
   whyAll() {
@@ -116,25 +158,26 @@ export class Column {
     return sample > 0 && sample < 100 ? `It is in the ${sample} % sample, which is the same for everybody.` : "The column shows everything that is public.";
   }
 
-  /** Shows the newest posts of the past hour, so that a new column is not empty. @param {any[]} examples newest first */
-  fillOlder(examples) {
-    this.rows.addOlder(examples.map(({ status, parts }) => this.item(status, [{ parts: parts ?? [] }])));
+  /** Takes all rows away; it can be undone for a while. */
+  clear() {
+    const held = this.rows.clear();
+    this.missed = 0;
+    this.plot.counts.fill(0);
+    this.alerts.show(0);
+    this.look.restart();
     this.showState();
+    this.app.undo.later({ text: `The column ${this.title} is empty`, undone: () => this.rows.addOlder(held) });
   }
 
   /** @param {string} kind "gap", "warn" or "info" @param {any} content */
   note(kind, content) {
-    if (this.pausedAt && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
-    this.rows.add({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
-  }
-
-  gap(message) {
-    const count = message.count === null || message.count === undefined ? "An unknown number of" : message.count;
-    this.note("gap", `Gap: ${count} entries of the log are missing here: ${GAPS[message.reason] ?? message.reason}.`);
+    if ((this.pausedAt || this.look.range) && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
+    this.rows.add(noteItem(kind, content));
   }
 
   togglePause() {
-    if (this.pausedAt) this.resume();
+    if (this.look.range) this.look.show(null);
+    else if (this.pausedAt) this.resume();
     else this.pause();
   }
 
@@ -148,6 +191,19 @@ export class Column {
     this.showState();
   }
 
+  /** Reads a page of what this column shows. @param {string} since @param {string} kinds @param {number} limit */
+  page(since, kinds, limit) {
+    const body = { ...aloneParameters(this.filter), kinds, since, wait: "0", limit: String(limit) };
+    return this.app.client.request("POST", "/v1/events", { body });
+  }
+
+  /** Reads what was left out behind a place. @param {string} at */
+  async readFrom(at) {
+    const answer = await this.app.attempt(() => this.page(at, "post", LEFT_OUT_PAGE));
+    const items = answer?.events.map((event) => (event.kind === "gap" ? noteItem("gap", tellGap(event)) : this.item(event, event.matched ?? [])));
+    return answer && { items, at: answer.cursor, more: answer.more };
+  }
+
   /** Reads what came during the pause, page by page from its cursor, then goes on with what came meanwhile. */
   async resume() {
     let [cursor, pages, more] = [this.pausedAt, 0, true];
@@ -155,13 +211,12 @@ export class Column {
     this.showState("catching up");
     try {
       for (; more && pages < MAX_PAGES; pages++) {
-        const body = { ...aloneParameters(this.filter), kinds: SHOWN_KINDS, since: cursor, wait: "0", limit: String(PAGE) };
-        const answer = await this.app.client.request("POST", "/v1/events", { body });
+        const answer = await this.page(cursor, SHOWN_KINDS, PAGE);
         ({ cursor, more } = answer);
         this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
         answer.events.forEach((event) => this.takeOld(event));
       }
-      if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
+      if (more) this.note("warn", `More than ${number(PAGE * MAX_PAGES)} events came during the pause; those that follow here are the newest.`);
       this.pausedAt = "";
     } catch (error) {
       this.pausedAt = cursor; // what was read is shown, and the rest waits for the next attempt
@@ -175,13 +230,14 @@ export class Column {
   }
 
   takeOld(event) {
-    if (event.kind === "post") this.rows.add(this.item(event.status, event.matched ?? []));
+    if (event.kind === "post") this.rows.add(this.item(event, event.matched ?? []));
     else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
-    else if (event.kind === "edit") this.rows.replace(this.item(event.status, event.matched ?? []));
-    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
+    else if (event.kind === "edit") this.rows.replace(this.item(event, event.matched ?? []));
+    else if (event.kind === "gap") this.rows.add(noteItem("gap", tellGap(event)));
   }
 
   showPause() {
+    this.pauseButton.hidden = Boolean(this.look.range);
     const label = this.pausedAt ? "Resume" : "Pause";
     this.pauseButton.setAttribute("aria-label", `${label}: ${this.title}`);
     this.pauseButton.title = `${label} (space)`;
@@ -190,12 +246,17 @@ export class Column {
 
   /** @param {string} [doing] instead of what the connection does */
   showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
+    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${forPeople(this.refusal.message)}`] : this.look.range ? this.look.describe() : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
-    if (this.state.textContent === shown) return;
+    showWidth(this);
+    if (this.words.textContent !== shown) this.words.textContent = shown;
+    if (this.state.dataset.state === kind) return; // buttons stay while one aims at them
     this.state.dataset.state = kind;
-    fill(this.state, shown, kind === "bad" && h("button", { class: "quiet", onclick: () => this.stream?.retryNow() }, "Now"));
+    this.voice.textContent = ["paused", "fading", "refused", "range"].includes(kind) ? `${this.title}: ${shown}` : "";
+    const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) => h("button", { class: "quiet", onclick }, label);
+    fill(this.deeds, kind === "range" && button("Back to live", () => this.look.show(null)), kind === "bad" && button("Now", () => this.stream?.retryNow()),
+      kind === "refused" && [button("Retry", () => this.board.retry(this)), button("Edit filter", () => this.board.actions.edit(this))]);
   }
 
   /** Once a second, while the page is visible. */
@@ -204,10 +265,18 @@ export class Column {
     fill(this.rate, showRate(this.plot.rate()));
     fill(this.age, this.plot.ages.length ? `${showAge(this.plot.age(0.5))} · p99 ${showAge(this.plot.age(0.99))}` : "");
     this.showState(this.buffer ? "catching up" : undefined);
+    this.rows.look();
   }
 
   close() {
     this.own?.close();
     this.element.remove();
+    this.alerts.close();
   }
 }
+
+/** @param {string} kind @param {any} content @returns {import("./rows.js").Item} */
+const noteItem = (kind, content) => ({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
+
+/** @param {any} gap a message or an event */
+export const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;

@@ -2,8 +2,10 @@
 // How many past posts match a rule, as a chart with a bar for each minute or hour. The server reads a second at a
 // time, so the chart fills from its right end.
 
-import { fill, h, svg } from "./dom.js";
+import { fill, h, number, svg } from "./dom.js";
 import { explain } from "./forms.js";
+import { inTurn } from "./streams/turns.js";
+import { counted } from "./people/text.js";
 
 /** @typedef {import("./types.d.ts").CountBucket} CountBucket */
 /** @typedef {{name: string, from: string, every: "minute" | "hour", unit: string}} Span */
@@ -17,9 +19,10 @@ const SPANS = [
 const MAX_ANSWERS = 15; // of one chart; a user may ask sixty questions a minute
 
 export class CountChart {
-  /** @param {import("./client.js").Client} client */
-  constructor(client) {
+  /** @param {import("./client.js").Client} client @param {import("./streams/brush.js").Brush | null} [brush] by which a time is chosen */
+  constructor(client, brush = null) {
     this.client = client;
+    this.brush = brush;
     this.rule = "";
     this.question = 0; // the number of the last one: an answer to another is too late
     this.span = SPANS[0];
@@ -57,7 +60,7 @@ export class CountChart {
     /** @type {CountBucket[]} */ const buckets = [];
     try {
       for (let answers = 0; answers < MAX_ANSWERS && question === this.question; answers++) {
-        const page = await this.client.request("POST", "/v1/rules/counts", { body });
+        const page = await inTurn(() => this.client.request("POST", "/v1/rules/counts", { body }));
         if (question !== this.question) return;
         buckets.push(...page.buckets);
         this.draw(buckets);
@@ -76,15 +79,17 @@ export class CountChart {
     const most = Math.max(1, ...buckets.map(({ count }) => count));
     const shown = buckets.toReversed();
     const since = buckets.at(-1)?.complete ? "" : ", as far as the log goes back";
-    const text = `${sum} ${sum === 1 ? "post" : "posts"}, at most ${most} in ${this.span.unit}${since}`;
+    const text = `${counted(sum, "post")}, at most ${number(most)} in ${this.span.unit}${since}`;
     fill(this.total, text);
     const bars = shown.map(({ count }, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.04, count / most)}` : "")).join("");
     const tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
     const point = (/** @type {PointerEvent} */ event) => {
       const bucket = shown[Math.floor((event.offsetX / this.plot.clientWidth) * shown.length)];
-      fill(tip, bucket && `${new Date(bucket.from).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}  ${bucket.count}`);
+      fill(tip, bucket && `${new Date(bucket.from).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}  ${number(bucket.count)}`);
     };
-    const drawing = svg("svg", { class: "counts-bars", viewBox: `0 0 ${shown.length} 1`, preserveAspectRatio: "none", role: "img", "aria-label": text }, svg("path", { d: bars }));
-    fill(this.plot, h("div", { class: "counts-box", onpointermove: point, onpointerleave: () => fill(tip) }, drawing, tip));
+    const drawing = svg("svg", { class: "counts-bars", viewBox: `0 0 ${shown.length} 1`, preserveAspectRatio: "none", role: "img", "aria-label": text }, svg("path", { d: bars }), this.brush?.mark ?? []);
+    const box = this.brush?.hold(shown) ?? h("div", { class: "counts-box" });
+    fill(box, h("div", { onpointermove: point, onpointerleave: () => fill(tip) }, drawing, tip));
+    if (box.parentNode !== this.plot) fill(this.plot, box);
   }
 }

@@ -53,6 +53,12 @@ export function fill(node, ...children) {
   return node;
 }
 
+/** Holds what is off the page and may be shown again by Back, so that `everywhere` finds it. */
+export const shelf = document.createElement("div");
+
+/** The elements on the page and on the shelf. @param {string} selector @returns {HTMLElement[]} */
+export const everywhere = (selector) => [document, shelf].flatMap((root) => [...root.querySelectorAll(/** @type {"div"} */ (selector))]);
+
 /** A link to another site, or the bare text if the address is not http or https. @param {string} url @param {any} text */
 export function outside(url, text) {
   if (!/^https?:\/\//i.test(url)) return h("span", {}, text);
@@ -88,6 +94,7 @@ const ICONS = {
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   edit: "M4 7h16M4 12h10M4 17h6",
   gap: "M4 12h3M10.5 12h3M17 12h3",
+  grip: "M9 6h.01M15 6h.01M9 12h.01M15 12h.01M9 18h.01M15 18h.01",
   group: "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20a6.5 6.5 0 0 1 13 0M16 4.5a3.5 3.5 0 0 1 0 6.5M18 14a6.5 6.5 0 0 1 3.5 6",
   heart: "M12 20s-8-5-8-11a4 4 0 0 1 8-1.5A4 4 0 0 1 20 9c0 6-8 11-8 11z",
   help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.01",
@@ -121,6 +128,9 @@ const ICONS = {
 export function icon(name) {
   return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 }
+
+/** A number as all pages write it: in English, as their words are, with at least so many digits that count. @param {number} value @param {number} [digits] */
+export const number = (value, digits = 2) => value.toLocaleString("en", Math.abs(value) < 10 ** (digits - 1) ? { maximumSignificantDigits: digits } : { maximumFractionDigits: 0 });
 
 /** Return a time span in words, such as `3 h`. @param {number} seconds */
 export function duration(seconds) {

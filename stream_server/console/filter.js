@@ -84,12 +84,14 @@ export function titleOf(filter) {
   return named.join(", ") + tail;
 }
 
+/** A filter without its empty parts. @param {Filter} filter @returns {Partial<Filter>} */
+export const short = (filter) => Object.fromEntries(Object.entries(filter).filter(([, value]) => (Array.isArray(value) ? value.length : value)));
+
 /** The columns as a part of the address, short and without any token. @param {Filter[]} filters */
-export function toHash(filters) {
-  const short = filters.map((filter) => Object.fromEntries(Object.entries(filter).filter(([, value]) =>
-    (Array.isArray(value) ? value.length : value))));
-  return encodeURIComponent(JSON.stringify(short));
-}
+export const toHash = (filters) => encodeURIComponent(JSON.stringify(filters.map(short)));
+
+/** Whether two filters ask for the same posts: a title is for the reader. @param {Filter} one @param {Filter} other */
+export const asksSame = (one, other) => toHash([{ ...one, title: "" }]) === toHash([{ ...other, title: "" }]);
 
 /** @param {string} text @returns {Filter[] | null} null if the address names no columns, or none that can be read */
 export function fromHash(text) {
@@ -101,8 +103,8 @@ export function fromHash(text) {
   }
 }
 
-/** Takes of a foreign address only what a filter has. @param {any} given */
-function readFilter(given) {
+/** Takes of a foreign address only what a filter has. @param {any} given @returns {Filter} */
+export function readFilter(given) {
   const texts = (list) => (Array.isArray(list) ? list.map(String).slice(0, 50) : []);
   const boxes = Array.isArray(given?.boxes) ? given.boxes.map((box) => [box].flat().map(Number)) : [];
   return newFilter({

@@ -4,12 +4,16 @@
 import { ApiError } from "./client.js";
 import { fill, h } from "./dom.js";
 
+/** What the wire calls a login is a username to a person; what stands in quotes stays. @param {string} text */
+export const forPeople = (text) => text.replace(/(?<!['"\w:])`?\blogin(s?)\b`?(?!['":\w])/g, "username$1");
+
 /** A sentence for a person about what went wrong. @param {unknown} error */
 export function explain(error) {
   if (!(error instanceof ApiError)) return String(error);
   const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
   const where = error.param ? ` (${error.param})` : "";
-  return `${error.message[0]?.toUpperCase() ?? ""}${error.message.slice(1)}${where}.${wait}`;
+  const message = forPeople(error.message + where);
+  return `${message[0]?.toUpperCase() ?? ""}${message.slice(1)}.${wait}`;
 }
 
 /** The paragraph that tells what went wrong, empty until something does. */

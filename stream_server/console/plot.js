@@ -3,7 +3,7 @@
 // value over the last hour, in which a gap is time in which nobody asked. They are SVG in units of their own and no canvas,
 // so that the style sheet colours and stretches them.
 
-import { fill, h, svg } from "./dom.js";
+import { fill, h, number, svg } from "./dom.js";
 import { HOUR_MS } from "./operations/history.js";
 
 /** @typedef {import("./operations/history.js").Sample} Sample */
@@ -67,15 +67,14 @@ export class RatePlot {
 
 /** @param {number} perSecond */
 export function showRate(perSecond) {
-  if (perSecond >= 10) return `${Math.round(perSecond)}/s`;
-  if (perSecond >= 1) return `${perSecond.toFixed(1)}/s`;
+  if (perSecond >= 1) return `${number(perSecond)}/s`;
   return perSecond ? `${Math.round(perSecond * 60)}/min` : "quiet";
 }
 
 /** @param {number} ms */
 export function showAge(ms) {
   if (Number.isNaN(ms)) return "–";
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${number(ms / 1000)} s`;
 }
 
 const BREAK_MS = 8000;

@@ -1,10 +1,11 @@
 // @ts-check
 // A post as a row: who, when, the text with its links and matched words, and why it matched.
 
-import { fill, h, icon, isolate, time } from "./dom.js";
+import { fill, h, icon, isolate, number, time } from "./dom.js";
 import { place, quote } from "./people/post.js";
 import { textNodes, userLink } from "./people/text.js";
 import { explain } from "./forms.js";
+import { rowMenu } from "./row_menu.js";
 
 /**
  * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
@@ -18,13 +19,14 @@ export function reasonsOf(matched) {
 /**
  * @param {any} status @param {Reason[]} reasons @param {any} app
  * @param {{rule: string, why: string}} column `why` says what the column is, where no part of a rule can tell it
+ * @param {any} [message] by which the status came
  * @returns {HTMLElement}
  */
-export function postRow(status, reasons, app, column) {
+export function postRow(status, reasons, app, column, message = { status }) {
   const shown = status.message || !status.original ? status : status.original;
   const why = h("div", { class: "why", hidden: true });
   const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, status, reasons, app, column) }, "Why");
-  return h("article", { class: "post", tabindex: "-1", dataset: { id: status.id } },
+  return h("article", { class: "post", tabindex: "-1", "aria-label": `@${status.login}: ${shown.message ?? ""}`, dataset: { id: status.id, uid: status.uid } },
     h("span", { class: "avatar", "aria-hidden": "true" }, status.login.slice(0, 1)),
     h("div", { class: "post-body" },
       h("header", {},
@@ -33,33 +35,37 @@ export function postRow(status, reasons, app, column) {
         status.in_reply_to && h("span", { class: "muted small" }, "reply"),
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
         shown.edited && h("span", { class: "muted small", title: `edited at ${shown.edited}` }, "edited"),
-        time(status.posted)),
+        h("a", { class: "post-time", href: `#/people/status/${status.id}` }, time(status.posted))),
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
       quote(status, time), place(status),
       h("footer", {},
         act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
-        act("heart", "Like (l)", (button) => like(button, status, app)),
-        toggle),
+        act("heart", "Like (l)", (button, isByKey) => like(button, status, app, isByKey)),
+        toggle, rowMenu(app, message)),
       why));
 }
 
-/** @param {any} name @param {string} label @param {(button: HTMLButtonElement) => void} work */
+/** @param {any} name @param {string} label @param {(button: HTMLButtonElement, isByKey: boolean) => void} work */
 function act(name, label, work) {
-  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: (/** @type {any} */ event) => work(event.currentTarget) }, icon(name));
+  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: (/** @type {any} */ event) => work(event.currentTarget, !event.detail) }, icon(name));
 }
 
-/** @param {HTMLButtonElement} button @param {any} status @param {any} app */
-async function like(button, status, app) {
+/** @param {HTMLButtonElement} button @param {any} status @param {any} app @param {boolean} isByKey which one may have pressed by mistake */
+async function like(button, status, app, isByKey) {
   const path = `/v1/users/me/likes/${status.id}`;
   const show = (/** @type {boolean} */ isLiked, answer) => {
     button.setAttribute("aria-pressed", String(isLiked));
-    if (answer) fill(button, icon("heart"), answer.likes || null);
+    if (answer) fill(button, icon("heart"), answer.likes ? number(answer.likes) : null);
   };
   if (button.getAttribute("aria-pressed") === "true") {
     app.undo.later({ text: "Like removed", method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
     return show(false, null);
   }
   if (app.undo.takeBack(path)) return;
+  if (isByKey) {
+    app.undo.later({ text: `You like the post of @${status.login}`, method: "PUT", path, done: (answer) => show(true, answer), undone: () => show(false, null) });
+    return show(true, null);
+  }
   const answer = await app.attempt(() => app.client.request("PUT", path));
   if (answer) show(true, answer);
 }

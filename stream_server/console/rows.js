@@ -2,16 +2,24 @@
 // A bounded list of rows, newest first: arrivals wait in a list, and one frame of the browser inserts them together.
 //
 // Inserting each arrival by itself, or more than a few hundred rows, makes frames late: at 500 posts a second the page
-// freezes. So at most 300 rows are in the page and 2,000 records in memory. While the reader has scrolled down, arrivals
-// wait, and are counted. A hidden tab gets no frames, so there they wait too.
+// freezes. So at most 300 rows are in the page and 2,000 records in memory. While somebody reads or is about to press
+// something, nothing moves: arrivals wait and are counted, an edit waits, and a deleted row leaves its place empty. A hidden
+// tab gets no frames, so there they wait too. Where more came than can be shown, a row stands for the rest.
 
-import { fill, h } from "./dom.js";
+import { fill, h, icon, number, svg } from "./dom.js";
+import { quieten, rove } from "./rove.js";
 
 export const MAX_RECORDS = 2000;
 export const MAX_ROWS = 300;
+const MAX_BELOW = 50; // rows that are left below a gap, so that one finds what one has read
+const PRESS_MS = 1000; // the focus that comes within this time of a press is of the press
 const REST_MS = 6; // an insertion that took longer is followed by a rest
+const OPEN = "[data-act=why][aria-expanded=true], details[open] > summary";
 
-/** @typedef {{id?: string, make: () => HTMLElement, row?: HTMLElement}} Item */
+/**
+ * @typedef {{id?: string, at?: string, event?: any, make: () => HTMLElement, row?: HTMLElement}} Item `at`: the cursor of its message, or its time
+ * @typedef {Item & {count: number, tell: () => void}} LeftOut so many items that came after `at` and are not shown
+ */
 
 export class Rows {
   /** @param {string} label */
@@ -19,20 +27,36 @@ export class Rows {
     /** @type {Item[]} */ this.items = []; // in the page or above its cap, newest first
     /** @type {Item[]} */ this.waiting = []; // not yet in the page, oldest first
     /** @type {Map<string, Item>} */ this.byId = new Map();
-    this.dropped = 0; // that nobody saw, because too many waited
+    /** @type {(() => void)[]} */ this.later = []; // what was to be done to rows while the reader held them
+    /** @type {((at: string) => Promise<{items: Item[], at: string, more: boolean}>) | null} */ this.read = null; // items behind a place, oldest first
+    this.dropped = 0; // since the last insertion, because too many waited
     this.total = 0;
+    this.cap = MAX_ROWS; // of rows in the page; more while one looks back
+    this.isPointed = this.isTouched = false; // whether a pointer has moved here, and a finger is here
+    this.pressedAt = -Infinity;
+    this.isPressed = false; // whether the focus came by a press, after which one goes on elsewhere
     this.isScheduled = false;
     this.restUntil = 0;
-    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
+    const hover = { onpointermove: (event) => { this.isPointed ||= event.pointerType !== "touch"; }, onpointerleave: () => this.schedule() };
+    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest(), ...hover });
     this.end = h("p", { class: "end-note muted", hidden: true });
     this.label = label;
     this.feed = h("div", { class: "rows" });
-    this.scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": label, onscroll: () => this.scrolled() }, this.feed, this.end);
+    this.setStop = rove(this.feed);
+    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => this.scrolled(), onfocusout: () => this.schedule(), ...hover,
+      onpointerdown: (event) => { this.pressedAt = event.timeStamp; }, onkeydown: () => { this.isPressed = false; },
+      onfocusin: (event) => { this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; } }, this.feed, this.end);
+    const touch = (/** @type {TouchEvent} */ event) => void ((this.isTouched = event.touches.length > 0), this.schedule());
+    for (const kind of ["touchstart", "touchend", "touchcancel"]) this.scroller.addEventListener(kind, touch, { passive: true });
   }
 
-  /** Whether the reader reads older rows, which must not move. */
+  /** Whether somebody reads or aims here, so that nothing may move. */
   get isHeld() {
-    return this.scroller.scrollTop > 60;
+    const { feed, scroller, newer } = this;
+    const isOver = this.isTouched || (this.isPointed && (scroller.matches(":hover") || newer.matches(":hover")));
+    if (scroller.scrollTop > 60 || isOver || (!this.isPressed && feed.contains(document.activeElement))) return true;
+    const selection = getSelection();
+    return Boolean((selection && !selection.isCollapsed && selection.containsNode(feed, true)) || feed.querySelector(OPEN));
   }
 
   /** Adds the newest row; one with a known id is left out. @param {Item} item */
@@ -55,10 +79,21 @@ export class Rows {
     const known = this.byId.get(item.id ?? "");
     if (!known) return this.add(item);
     known.make = item.make;
-    if (!known.row) return;
-    const row = item.make();
-    known.row.replaceWith(row);
-    known.row = row;
+    if (!known.row || known.row.classList.contains("edited")) return;
+    known.row.classList.add("edited");
+    this.later.push(() => known.row?.isConnected && known.row.replaceWith(this.draw(known)));
+    if (!this.isHeld) this.settle();
+  }
+
+  settle() {
+    for (const work of this.later.splice(0)) work();
+  }
+
+  /** @param {Item} item */
+  draw(item) {
+    item.row = quieten(item.make());
+    item.row.tabIndex = -1;
+    return item.row;
   }
 
   /** Adds rows that are older than all others. @param {Item[]} items newest first */
@@ -67,20 +102,58 @@ export class Rows {
       if (item.id !== undefined && this.byId.has(item.id)) continue;
       if (item.id !== undefined) this.byId.set(item.id, item);
       this.items.push(item);
-      if (this.items.length <= MAX_ROWS) this.feed.append((item.row = item.make()));
     }
-    this.trim();
+    this.showMore(items.length);
   }
 
-  /** @param {string} id */
-  remove(id) {
+  /** Shows rows that are held below those in the page. @param {number} count @returns {number} how many */
+  showMore(count) {
+    const from = this.items.findLastIndex((item) => item.row) + 1;
+    const more = this.items.slice(from, Math.min(from + count, MAX_RECORDS));
+    this.feed.append(...more.map((item) => this.draw(item)));
+    this.cap = Math.max(this.cap, from + more.length);
+    this.trim();
+    return more.length;
+  }
+
+  /** All that is held, newest first. */
+  all() {
+    return [...this.waiting.toReversed(), ...this.items];
+  }
+
+  /** Forgets all. @returns {Item[]} what was held, newest first, for `addOlder` */
+  clear() {
+    const held = this.all();
+    for (const item of held) delete item.row;
+    [this.items, this.waiting, this.dropped, this.total, this.cap] = [[], [], 0, 0, MAX_ROWS];
+    this.byId.clear();
+    fill(this.feed);
+    this.scroller.scrollTop = 0;
+    this.trim();
+    this.tellNewer();
+    return held;
+  }
+
+  /** @param {string} id @param {string} [why] */
+  remove(id, why = "deleted") {
     const item = this.byId.get(id);
     if (!item) return;
     this.forget(item);
     this.items = this.items.filter((one) => one !== item);
     this.waiting = this.waiting.filter((one) => one !== item);
-    item.row?.remove();
+    if (item.row?.isConnected && this.isHeld) this.vacate(item.row, why);
+    else item.row?.remove();
     this.showRole();
+  }
+
+  /** Keeps the height of a row, so that those below it stay where they are. @param {HTMLElement} row @param {string} why */
+  vacate(row, why) {
+    const height = row.getBoundingClientRect().height - 1; // without its line
+    const place = h("article", { class: "row-note gone", tabindex: "-1" }, svg("svg", { width: 1, height, "aria-hidden": "true" }), why);
+    const hadFocus = row.contains(document.activeElement);
+    row.replaceWith(place);
+    this.later.push(() => place.remove());
+    if (hadFocus) place.focus({ preventScroll: true });
   }
 
   /** @param {Item | undefined} item */
@@ -101,26 +174,63 @@ export class Rows {
   }
 
   flush() {
+    if (!this.scroller.isConnected) return; // its view is not on show, and `resume` of the board comes back
     if (this.isHeld) return this.tellNewer();
+    this.settle();
     const arrived = this.waiting.splice(0).reverse();
-    if (!arrived.length) return;
-    const shown = arrived.slice(0, MAX_ROWS);
-    const fragment = document.createDocumentFragment();
-    for (const item of shown) fragment.append((item.row = item.make()));
-    this.feed.prepend(fragment);
-    this.items.unshift(...arrived);
-    this.trim();
+    if (arrived.length) this.cap = MAX_ROWS;
+    if (arrived.length > MAX_ROWS) {
+      const rest = arrived.splice(MAX_ROWS - 1 - Math.min(MAX_BELOW, this.feed.childElementCount));
+      for (const item of rest) this.forget(item);
+      arrived.push(this.leftOut(rest.length + this.dropped));
+      this.dropped = 0;
+    }
+    if (arrived.length) {
+      this.feed.prepend(...arrived.map((item) => this.draw(item)));
+      this.items.unshift(...arrived);
+      this.trim();
+    }
     this.tellNewer();
+  }
+
+  /** A row in the place of those that came faster than they could be shown. @param {number} count @returns {LeftOut} */
+  leftOut(count) {
+    const said = h("span", { class: "grow" });
+    const item = /** @type {LeftOut} */ ({ count, at: this.items.find((one) => one.at)?.at });
+    item.tell = () => fill(said, `${item.count} posts are left out here: they came while this column stood still, or faster than it can show them.`);
+    item.make = () => h("article", { class: "row-note gap" }, icon("gap"), said, item.at && this.read && h("button", { class: "link", onclick: () => this.load(item) }, "Load them"));
+    item.tell();
+    return item;
+  }
+
+  /** Shows the next of those that were left out, the oldest first, below the row that stands for them. @param {LeftOut} gap */
+  async load(gap) {
+    const page = await this.read?.(gap.at ?? "");
+    const index = this.items.indexOf(gap);
+    if (!page || index < 0 || !gap.row) return;
+    const fresh = page.items.filter((item) => !this.byId.has(item.id ?? "")).reverse();
+    const isWhole = !page.more || page.items.some((item) => this.items.indexOf(this.byId.get(item.id ?? "") ?? gap) < index);
+    for (const item of fresh) if (item.id !== undefined) this.byId.set(item.id, item);
+    gap.row.after(...fresh.map((item) => this.draw(item)));
+    this.items.splice(index + 1, 0, ...fresh);
+    [gap.at, gap.count] = [page.at, gap.count - fresh.length];
+    gap.tell();
+    if (isWhole || gap.count <= 0) {
+      this.items.splice(index, 1);
+      if (gap.row.contains(document.activeElement)) /** @type {any} */ (gap.row.nextElementSibling)?.focus({ preventScroll: true });
+      gap.row.remove();
+    }
+    this.trim();
   }
 
   /** Keeps both caps, and says so at the end of the list. */
   trim() {
     for (const item of this.items.splice(MAX_RECORDS)) this.forget(item);
-    while (this.feed.childElementCount > MAX_ROWS) this.feed.lastElementChild?.remove();
-    for (let index = MAX_ROWS; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
+    while (this.feed.childElementCount > this.cap) this.feed.lastElementChild?.remove();
+    for (let index = this.cap; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
     this.showRole();
-    this.end.hidden = this.items.length <= MAX_ROWS && !this.dropped;
-    if (!this.end.hidden) fill(this.end, `The newest ${MAX_ROWS} are shown. ${this.dropped ? `${this.dropped} came faster than they could be shown.` : ""}`);
+    this.end.hidden = this.items.length <= this.cap;
+    if (!this.end.hidden) fill(this.end, `The newest ${this.cap} are shown.`);
   }
 
   /** A feed without articles is none to a screen reader. */
@@ -128,21 +238,32 @@ export class Rows {
     const isFeed = this.feed.childElementCount > 0;
     this.feed.role = isFeed ? "feed" : null;
     this.feed.ariaLabel = isFeed ? this.label : null;
+    this.setStop();
   }
 
   tellNewer() {
-    const count = this.waiting.length;
+    const count = this.waiting.length + this.dropped;
     this.newer.hidden = !count || !this.isHeld;
-    if (!this.newer.hidden) fill(this.newer, `▲ ${count}${count >= MAX_RECORDS ? "+" : ""} new`);
+    if (!this.newer.hidden) this.newer.textContent = `▲ ${number(count)} new`;
   }
 
   scrolled() {
-    if (!this.isHeld && this.waiting.length) this.schedule();
+    this.look();
     this.tellNewer();
   }
 
+  /** Goes on if what held the rows is over; not each end of it is an event. */
+  look() {
+    if (this.waiting.length + this.later.length && !this.isHeld) this.schedule();
+  }
+
+  /** Lets what waits come, whatever held the rows: what the reader had open is closed. */
   toNewest() {
+    for (const open of /** @type {NodeListOf<HTMLElement>} */ (this.feed.querySelectorAll(OPEN))) open.click();
+    if (getSelection()?.containsNode(this.feed, true)) getSelection()?.empty();
+    if ([this.newer, ...this.feed.children].some((one) => one.contains(document.activeElement))) this.scroller.closest("section")?.focus({ preventScroll: true });
+    this.isPointed = false;
     this.scroller.scrollTop = 0;
-    this.schedule();
+    this.flush();
   }
 }

@@ -172,7 +172,7 @@ export function showSignIn(root, client, reason = "") {
     field("Username or email", LOGIN),
     field("Password", { ...PASSWORD, autocomplete: "current-password" }),
   ], [
-    h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user LOGIN"), " prints one, and so does the demo when it starts."),
+    h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user USERNAME"), " prints one, and so does the demo when it starts."),
     other("New here?", "Create an account", () => showSignUp(root, client)),
   ]);
 }

@@ -4,6 +4,7 @@
 import { fill, h, icon } from "./dom.js";
 import { aloneParameters } from "./filter.js";
 import { choice } from "./forms.js";
+import { copyText } from "./row_menu.js";
 
 /** Quote a text for a POSIX shell: between apostrophes nothing is special but the apostrophe. @param {string} text */
 export function quoted(text) {
@@ -68,13 +69,9 @@ export function showPrograms(app, filter) {
     shown = name;
     fill(text, program(/** @type {keyof typeof LANGUAGES} */ (name), location.origin + BASE, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
   };
-  const copy = async () => {
-    const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);
-    app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
-  };
   app.dialog("Copy as code", h("div", { class: "stack" },
     choice({ class: "row", "aria-label": "Language" }, { curl: "curl", Python: "Python", JavaScript: "JavaScript" }, show),
     text,
-    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: copy }, icon("copy"), "Copy"))), { wide: true });
+    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: () => copyText(app, text.textContent ?? "") }, icon("copy"), "Copy"))), { wide: true });
   show();
 }

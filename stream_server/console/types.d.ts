@@ -81,11 +81,13 @@ export interface SubscriptionOptions {
 
 export interface StreamState {
   /** `refused`, `ended` and `closed` are final. */
-  name: "connecting" | "live" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" | "closed";
+  name: "connecting" | "live" | "silent" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" | "closed";
   /** The number of this attempt to connect, or of the latest. */
   attempt?: number;
-  /** When a waiting stream connects again, in ms since 1970. */
+  /** When a stream that waits or is offline connects again, in ms since 1970. */
   retryAt?: number;
+  /** Of a silent stream, whose heartbeat is overdue: when its last message came, in ms since 1970. The server is being asked. */
+  since?: number;
   /** Why the stream waits or has ended. */
   reason?: string;
   /** How far a stream is that is catching up: a time of the server. */
@@ -419,10 +421,11 @@ export interface MatchedPart {
   indices: Array<[number, number]>;
 }
 
-/** A status that the rule matches, and the parts of the rule that match it. */
+/** A status that the rule matches, the parts of the rule that match it, and the cursor behind it on the log. */
 export interface PreviewExample {
   status: Status;
   parts: Array<MatchedPart>;
+  cursor: string;
 }
 
 /** The number of statuses that the caller may see and that match a rule, from the time `from` to the time `to`. `complete` means that the server scanned the whole requested time. `examples` has the latest ten matches. */
@@ -680,6 +683,7 @@ export interface Hello extends Placed {
   kind: "hello";
   connection: string;
   limits: Record<string, unknown>;
+  heartbeat_seconds: number;
   server: string;
 }
 

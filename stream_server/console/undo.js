@@ -3,7 +3,7 @@
 // request restores a deleted post, or the follows that a block ends. What waits is sent at once when the page is left.
 
 import { ApiError } from "./client.js";
-import { h, icon } from "./dom.js";
+import { everywhere, h, icon } from "./dom.js";
 
 const SECONDS = 8; // while the note is neither pointed at nor focused
 const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
@@ -38,7 +38,7 @@ export class Undo {
 
   /** Takes away for good what is tied to a sign. @param {string} sign */
   take(sign) {
-    document.querySelectorAll(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => element.remove());
+    everywhere(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => element.remove());
   }
 
   /** @param {HTMLElement} element */
@@ -49,7 +49,7 @@ export class Undo {
 
   /** Shows and hides what is tied. The focus of an element that goes passes to the next one. */
   refresh() {
-    for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-goes]"))) {
+    for (const element of everywhere("[data-goes]")) {
       const isGone = this.isGone(element);
       if (isGone && element.contains(document.activeElement)) focusBeside(element);
       element.hidden = isGone;

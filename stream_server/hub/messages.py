@@ -78,16 +78,23 @@ def _build_message(kind: str, position: Position, now_ms: int, **members: object
 
 
 def hello_message(
-    position: Position, now_ms: int, connection_id: str, limits: str, server: str, retry_ms: int | None = None
+    position: Position,
+    now_ms: int,
+    connection_id: str,
+    limits: str,
+    server: str,
+    retry_ms: int | None = None,
+    heartbeat_seconds: float = 15,
 ) -> ControlMessage:
     """Return the first message of a stream. The subscription is in force from ``position`` on.
 
-    ``limits`` is a JSON object. No other text needs an escape in JSON.
+    ``limits`` is a JSON object. No other text needs an escape in JSON. ``heartbeat_seconds`` is the time between two
+    heartbeats.
     """
     cursor = f"{position.ms}-{position.seq}.{position.n}"
     data = (
         f'{{"kind":"hello","cursor":"{cursor}","at":"{format_iso_time(now_ms)}","connection":"{connection_id}",'
-        f'"limits":{limits},"server":"{server}"}}'
+        f'"limits":{limits},"heartbeat_seconds":{heartbeat_seconds:g},"server":"{server}"}}'
     )
     return ControlMessage("hello", cursor, data.encode(), retry_ms)
 

@@ -248,10 +248,14 @@ class Control(Event, frozen=True):
 
 
 class Hello(Control, frozen=True):
-    """The first message of a connection. ``connection`` is its id, ``server`` the server's name and version."""
+    """The first message of a connection. ``connection`` is its id, ``server`` the server's name and version.
+
+    ``heartbeat_seconds`` is the time between two heartbeats of the connection.
+    """
 
     connection: str
     limits: dict[str, Any] = {}
+    heartbeat_seconds: float = 15
     server: str = ""
 
 

@@ -328,10 +328,11 @@ class MatchedPart(Answer, frozen=True):
 
 
 class PreviewExample(Answer, frozen=True):
-    """A status that the rule matches, and the parts of the rule that match it."""
+    """A status that the rule matches, the parts of the rule that match it, and the cursor behind it on the log."""
 
     status: Status
     parts: tuple[MatchedPart, ...] = ()
+    cursor: str = ""
 
 
 class RulePreviewResult(Answer, frozen=True, rename={"start": "from", "end": "to"}):

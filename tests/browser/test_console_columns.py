@@ -20,7 +20,7 @@ ADVANCE = "ms => { const now = Date.now.bind(Date); Date.now = () => now() + ms;
 """Lets time pass for the page."""
 
 TOKEN = "JSON.parse(localStorage.getItem('stream-server.session')).token"
-KEPT = "JSON.parse(decodeURIComponent(localStorage.getItem('stream-server.columns'))).map(one => one.words[0])"
+KEPT = "JSON.parse(localStorage.getItem('stream-server.columns')).columns.map(one => one.words[0])"
 
 SCOPES = "read write stream"
 
@@ -134,7 +134,7 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     await expect(state).to_contain_text("are no longer on the server's log")
     await trimmed.column.get_by_role("button", name="Resume").click()
     await expect(newest).to_have_text(f"tea {trimmed.posted - 1}")
-    gap = "Gap: 2 entries, the log no longer reaches back so far."
+    gap = "Gap: 2 entries of the log are missing here: the log no longer reaches back so far."
     assert (await rows(trimmed.column))[-3:] == [f"tea {trimmed.posted - 4}", gap, f"tea {trimmed.posted - 1}"]
 
 

@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.timeout(npm.TEST_SECONDS)]
 
 UNIT_SECONDS = 200
 
-UNIT_TESTS = 49
+UNIT_TESTS = 51
 
 SHORT_TOKENS = ("--token-ttl-seconds", "8", "--heartbeat-seconds", "0.2")
 

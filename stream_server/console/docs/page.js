@@ -2,6 +2,7 @@
 /** The page `/docs`: all routes of the server, from its own `/openapi.json`. */
 
 import { decoded, fill, h, isolate, neighbour } from "../dom.js";
+import { isComposing, isShortcut } from "../keys.js";
 import { openClient, scopesOf } from "../session.js";
 import { errorsOf, routesOf, search } from "./document.js";
 import { codeList, prose, RouteSection, shape, unfolding } from "./route.js";
@@ -79,9 +80,8 @@ class Page {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
-    if (event.key === "Escape" && event.target === this.search) return this.clear();
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape" && event.target === this.search) return isComposing(event) ? event.preventDefault() : this.clear(); // else the browser clears it
+    if (!isShortcut(event)) return;
     if (event.key === "/") this.search.focus();
     else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("button").focus();
     else return;

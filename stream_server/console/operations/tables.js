@@ -1,7 +1,7 @@
 // @ts-check
 /** The tables of the operations view, and numbers as an operator reads them. */
 
-import { duration, h, isolate } from "../dom.js";
+import { duration, h, isolate, number } from "../dom.js";
 import { streamCount } from "./history.js";
 
 /** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
@@ -83,17 +83,14 @@ const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
 /** Return what writes a number, and a dash for one that is not known. @param {(value: number) => string} write @returns {(value: number | null | undefined) => string} */
 const known = (write) => (value) => (value === null || value === undefined ? "–" : write(value));
 
-export const plain = known((value) => {
-  if (value >= 1000) return Math.round(value).toLocaleString();
-  return String(value >= 100 || Number.isInteger(value) ? Math.round(value) : Number(value.toPrecision(2)));
-});
+export const plain = known((value) => number(value));
 
 export const rate = known((value) => `${plain(value)}/s`);
 
 export const bytes = known((value) => {
   const step = value < 1 ? 0 : Math.min(BYTES.length - 1, Math.floor(Math.log2(value) / 10));
   const scaled = value / 1024 ** step;
-  return `${scaled >= 100 || step === 0 ? Math.round(scaled) : scaled.toFixed(1)} ${BYTES[step]}`;
+  return `${number(scaled, step ? 3 : 1)} ${BYTES[step]}`;
 });
 
 export const milliseconds = known((value) => (value >= 10_000 ? `${plain(value / 1000)} s` : `${plain(value)} ms`));

@@ -162,11 +162,11 @@ async function isMember(site, id) {
 function membership(page, group, member) {
   const { site } = page;
   const path = `/v1/groups/${group.id}/members/me`;
-  const undone = () => page.ended || site.reload();
+  const undone = () => page.reload();
   return deed(member ? "Leave" : "Join", async () => {
     if (member) site.app.undo.later({ text: `You left ${group.name}`, method: "DELETE", path, undone });
     else await site.write("PUT", path);
-    if (!page.ended) site.reload();
+    page.reload();
   }, member ? "" : "primary");
 }
 
@@ -174,16 +174,17 @@ function membership(page, group, member) {
 function groupPosts(page, group, mayPost) {
   const { site } = page;
   const feed = page.statuses(`/v1/groups/${group.id}/statuses`, { label: "Posts in the group", empty: "Nobody has posted here yet." });
-  site.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
+  page.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
   page.on("post", ({ status }) => { if (status.group === group.id) feed.announce(status, status.uid === site.me.id); });
   page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
   page.on("delete", ({ status }) => feed.drop(status.id));
-  const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: site.onPosted, hint: `Post in ${group.name}` }).root : null;
+  const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: page.onPosted, hint: `Post in ${group.name}` }).root : null;
   return h("div", {}, composer, feed.root);
 }
 
 /** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles @param {string} [label] */
 export function tabs(href, current, parts, label = "Parts of this page") {
-  return h("nav", { class: "subtabs", "aria-label": label },
-    ...parts.map(([name, title]) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, title)));
+  const lost = parts.every(([name]) => name !== current) && h("p", { class: "problem" }, "There is no part ", isolate(current.slice(0, 80)), ".");
+  return [lost, h("nav", { class: "subtabs", "aria-label": label },
+    ...parts.map(([name, title]) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, title)))];
 }

@@ -2,7 +2,7 @@
 /** The form that writes a status. A draft outlives errors and reloads; a repetition of the same text is safe. */
 
 import { ApiError } from "../client.js";
-import { h } from "../dom.js";
+import { h, number } from "../dom.js";
 import { form, problemBox, told } from "../forms.js";
 import { store, stored } from "../session.js";
 
@@ -10,6 +10,8 @@ import { store, stored } from "../session.js";
 
 const PREFIX = "stream-server.draft";
 const NEAR_LIMIT = 20;
+const SPARE = 10; // times the limit: so much may be pasted to be shortened. Browsers take seconds to lay out a megabyte at each key
+export const MAX_UNITS = 10_000; // while the limit is not known
 const FIXED = ["in_reply_to", "origin", "group"];
 const FIELDS = ["message", "place", "lon", "lat", "lang", "group"];
 
@@ -26,12 +28,12 @@ export class Composer {
     this.place = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
     this.build();
     this.restore();
-    void messageLimit(app.client).then((limit) => { this.limit = limit; this.counted(); });
+    void messageLimit(app.client).then((limit) => { this.limit = limit; this.text.maxLength = SPARE * limit || MAX_UNITS; this.counted(); });
   }
 
   build() {
     const { draft, options, id } = this;
-    this.text = h("textarea", { name: "message", rows: "3", dir: "auto", id: `${id}-text`, placeholder: options.hint ?? "What is new?", "aria-describedby": `${id}-count` });
+    this.text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, id: `${id}-text`, placeholder: options.hint ?? "What is new?", "aria-describedby": `${id}-count` });
     this.counter = h("span", { class: "composer-count", id: `${id}-count` });
     this.problem = problemBox();
     this.send = h("button", { class: "primary" }, draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post");
@@ -78,8 +80,9 @@ export class Composer {
 
   counted() {
     const left = this.limit - Array.from(this.text.value).length;  // the server counts code points
-    this.counter.textContent = this.limit ? `${left}` : "";
-    this.counter.setAttribute("aria-label", `${left} characters left`);
+    const cut = this.text.textLength < this.text.maxLength ? "" : `. No more than ${number(this.text.maxLength)} fit in here: the rest was cut off.`;
+    this.counter.textContent = this.limit ? number(left) + cut : "";
+    this.counter.setAttribute("aria-label", `${number(left)} characters left${cut}`);
     this.counter.classList.toggle("composer-near", left <= NEAR_LIMIT);
     this.counter.classList.toggle("problem", left < 0);
     this.send.disabled = this.limit > 0 && left < 0;

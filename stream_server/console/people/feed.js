@@ -1,8 +1,9 @@
 // @ts-check
 /** A list that comes in pages. Newer items are announced, and inserted on demand or while the reader is at the top. */
 
-import { fill, h } from "../dom.js";
+import { fill, h, number, shelf } from "../dom.js";
 import { explain } from "../forms.js";
+import { quieten, rove } from "../rove.js";
 import { counted } from "./text.js";
 
 /**
@@ -27,6 +28,7 @@ export class Feed {
     this.loading = this.isStale = false;
     this.known = new Set();
     this.list = h("div", { class: "feed-list", role: options.noun ? "feed" : "group", "aria-label": options.label, "aria-busy": "true" });
+    this.setStop = options.noun ? rove(this.list) : () => {};
     this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
     this.status = h("p", { class: "visually-hidden", role: "status" });
     this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");
@@ -56,9 +58,16 @@ export class Feed {
   show(page) {
     this.next = page.next;
     const fresh = page.items.filter((item) => this.isNew(item));
-    this.list.append(...fresh.map((item) => this.options.render(item)));
+    this.list.append(...fresh.map((item) => this.draw(item)));
+    this.setStop();
     this.more.hidden = page.next === null;
     fill(this.note, this.list.childElementCount ? "" : h("p", { class: "feed-empty" }, this.options.empty));
+  }
+
+  /** @param {any} item */
+  draw(item) {
+    const row = this.options.render(item);
+    return this.options.noun ? quieten(row) : row;
   }
 
   /** @param {unknown} error */
@@ -87,7 +96,7 @@ export class Feed {
   }
 
   atTop() {
-    return !document.hidden && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+    return !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
   }
 
   tell() {
@@ -101,11 +110,12 @@ export class Feed {
   /** Show the newer items that wait. */
   insert() {
     const hadFocus = document.activeElement === this.pill;
-    const fresh = this.waiting.splice(0).reverse().map((item) => this.options.render(item));
+    const fresh = this.waiting.splice(0).reverse().map((item) => this.draw(item));
     this.list.prepend(...fresh);
+    this.setStop();
     this.pill.hidden = true;
     this.status.textContent = "";
-    if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${this.dropped} more are not shown. Reload the page to see them.`));
+    if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${number(this.dropped)} more are not shown. Reload the page to see them.`));
     this.dropped = 0;
     if (fresh.length) fill(this.note, "");
     this.cut();

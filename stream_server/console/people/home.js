@@ -20,13 +20,13 @@ export function home(page) {
     feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query: { order }, empty: "Nothing here yet. Follow somebody, or write a post." });
     fill(place, feed.root);
   };
-  site.onPosted = (status) => feed.announce(status, true);
+  page.onPosted = (status) => feed.announce(status, true);
   page.on("post", ({ status }) => { if (!status.group) feed.announce(status, status.uid === site.me.id); });
   page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
   page.on("delete", ({ status }) => feed.drop(status.id));
   draw("time");
   const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, draw);
-  page.show("Home", new Composer(site.app, {}, { onPosted: site.onPosted }).root, order, place);
+  page.show("Home", new Composer(site.app, {}, { onPosted: page.onPosted }).root, order, place);
 }
 
 /** @param {Page} page */
@@ -74,9 +74,9 @@ export async function conversation(page, id) {
   });
   if (page.ended) return;
   shown.get(id)?.root.scrollIntoView({ block: "nearest" });
-  site.onPosted = (made) => { if (made.conversation === status.conversation) add(made); };
-  page.on("post", ({ status: made }) => site.onPosted(made));
-  fill(reply, new Composer(site.app, { in_reply_to: id }, { onPosted: site.onPosted, hint: `Reply to @${status.login}` }).root);
+  page.onPosted = (made) => { if (made.conversation === status.conversation) add(made); };
+  page.on("post", ({ status: made }) => page.onPosted(made));
+  fill(reply, new Composer(site.app, { in_reply_to: id }, { onPosted: page.onPosted, hint: `Reply to @${status.login}` }).root);
 }
 
 /** Learn whether the user likes and keeps this one status. @param {import("./site.js").Site} site @param {any} status */

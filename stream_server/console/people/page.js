@@ -8,11 +8,17 @@ import { PostCard } from "./post.js";
 
 /** The user's own stream, which tells all pages what happens. It comes back by itself where it was. */
 export class Live extends EventTarget {
-  constructor(app) {
+  /** @param {any} app @param {HTMLElement} root of the view, which tells of the connection while it is on show */
+  constructor(app, root) {
     super();
-    this.app = app;
-    this.stream = app.client.stream({}, {
-      path: "/v1/stream/user",
+    [this.app, this.root] = [app, root];
+    this.start("");
+  }
+
+  /** @param {string} since a cursor, of a stream that has ended */
+  start(since) {
+    this.stream = this.app.client.stream({}, {
+      path: "/v1/stream/user", since,
       onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
       onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
     });
@@ -23,6 +29,12 @@ export class Live extends EventTarget {
     this.addEventListener(kind, (/** @type {any} */ event) => listener(event.detail), { signal });
   }
 
+  /** Tells of the connection again, and goes on where it ended with the session. */
+  resume() {
+    if (this.stream.isFinal) this.start(this.stream.cursor);
+    this.show(this.stream.state);
+  }
+
   stop() {
     this.stream.close();
     this.app.setStatus("");
@@ -30,7 +42,7 @@ export class Live extends EventTarget {
 
   /** @param {import("../client.js").StreamState} state */
   show(state) {
-    if (state.name === "closed") return;
+    if (state.name === "closed" || !this.root.isConnected) return;
     const kind = state.name === "live" ? "live" : ["refused", "ended", "signed out", "offline"].includes(state.name) ? "bad" : "wait";
     const reason = state.error ? `: ${explain(state.error)}` : state.reason ? `: ${state.reason}` : "";
     this.app.setStatus(state.name + reason, kind);
@@ -43,6 +55,9 @@ export class Page {
     this.site = site;
     this.live = live;
     this.leaving = new AbortController();
+    this.title = "";
+    /** What it does with a status that the user has just posted. @type {(status: any) => void} */
+    this.onPosted = () => {};
     this.root = h("div", { class: "page" });
     this.problem = problemBox();
   }
@@ -63,8 +78,20 @@ export class Page {
     fill(this.problem);
     fill(this.root, heading, ...parts, this.problem);
     if (hadFocus) heading.focus({ preventScroll: true });
-    this.site.app.title(title);
+    this.title = title;
+    if (this.root.isConnected) this.site.app.title(title);
     return this;
+  }
+
+  end() {
+    this.leaving.abort();
+    this.root.remove();
+  }
+
+  /** Draw it anew, now or when Back leads to it. */
+  reload() {
+    if (this.root.isConnected) this.site.reload();
+    else this.end();
   }
 
   /** Await something for the page; what goes wrong is told in a place of `problemBox`. @template T @param {() => Promise<T>} work @param {Element} [place] at first below all parts @returns {Promise<T | undefined>} */

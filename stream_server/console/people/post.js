@@ -1,9 +1,9 @@
 // @ts-check
 /** One status as a card: who, what, where, what one can do with it, and its comments. */
 
-import { entry, fill, h, icon, isolate, menu, outside } from "../dom.js";
+import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
 import { form, formEnd, problemBox, told } from "../forms.js";
-import { Composer } from "./composer.js";
+import { Composer, MAX_UNITS } from "./composer.js";
 import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
 import { report } from "./user_row.js";
 
@@ -49,8 +49,8 @@ export class PostCard {
       comments: action("comment", "Comment", () => this.showComments()),
       repost: action("repost", "Repost", () => this.repost()),
       quote: action("quote", "Quote", () => this.openComposer({ origin: status.id })),
-      likes: action("heart", "Like", () => this.toggle("likes")),
-      favorites: action("star", "Bookmark", () => this.toggle("favorites")),
+      likes: action("heart", "Like", ({ detail }) => this.toggle("likes", !detail)),
+      favorites: action("star", "Bookmark", ({ detail }) => this.toggle("favorites", !detail)),
     };
     this.renew(status);
     return h("div", { class: "post-actions", role: "group", "aria-label": "Actions" },
@@ -87,8 +87,8 @@ export class PostCard {
     buttons.likes.count(likes, "like");
   }
 
-  /** @param {"likes" | "favorites"} kind */
-  async toggle(kind) {
+  /** @param {"likes" | "favorites"} kind @param {boolean} isByKey which one may have pressed by mistake */
+  async toggle(kind, isByKey) {
     const { status, site } = this;
     if (!status) return;
     const path = `/v1/users/me/${kind}/${status.id}`;
@@ -102,6 +102,10 @@ export class PostCard {
       return show(true, null); // whose hearts and stars are drawn without what waits
     }
     show(true, null);
+    if (isByKey) {
+      const text = `You ${kind === "likes" ? "like" : "keep"} the post of @${status.login}`;
+      return site.app.undo.later({ text, method: "PUT", path, done: (answer) => show(true, answer), undone: () => show(false, null) });
+    }
     if (await told(this.problem, async () => show(true, await site.write("PUT", path)))) show(false, null);
   }
 
@@ -150,7 +154,7 @@ export class PostCard {
       fill(this.slot);
       this.root.focus();
     };
-    const text = h("textarea", { name: "message", rows: "3", dir: "auto", "aria-label": "The new text" });
+    const text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": "The new text" });
     text.value = status.message;
     fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", close)], async (_, key) => {
       const body = { message: text.value };
@@ -188,7 +192,7 @@ class Comments {
     this.list = h("ul", { class: "comments-list" });
     this.problem = problemBox();
     this.more = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Show more comments");
-    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto" });
+    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
     this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more,
       form({}, [this.problem, h("div", { class: "comments-form" }, this.input, h("button", {}, "Comment"))], (_, key) => this.post(key)));
   }
@@ -270,15 +274,15 @@ export function quote(status, when = timeAgo) {
     richText(original.message, original.entities));
 }
 
-/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {() => void} onclick */
+/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {(event: MouseEvent) => void} onclick */
 function action(name, label, onclick) {
-  const number = h("span", { class: "post-count" });
-  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, icon(name), number);
+  const figure = h("span", { class: "post-count" });
+  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, icon(name), figure);
   return {
     root,
     /** @param {number} count @param {string} noun */
     count(count, noun) {
-      number.textContent = count ? String(count) : "";
+      figure.textContent = count ? number(count) : "";
       root.setAttribute("aria-label", count ? `${label}, ${counted(count, noun)}` : label);
     },
     /** @param {boolean} on */

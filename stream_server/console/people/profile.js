@@ -1,7 +1,7 @@
 // @ts-check
 /** The page of a user: who it is, how the two stand, and what the user wrote, likes and whom the user knows. */
 
-import { entry, fill, h, icon, isolate, menu, outside } from "../dom.js";
+import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
 import { listLink, tabs } from "./collections.js";
@@ -25,7 +25,7 @@ export async function profile(page, login, tab = "posts") {
   page.show(`@${login}`);
   const user = await page.attempt(() => page.site.userByLogin(login));
   if (!user || page.ended) return;
-  new Profile(page, user, tab in TABS ? tab : "posts").start();
+  new Profile(page, user, tab).start();
 }
 
 class Profile {
@@ -65,7 +65,7 @@ class Profile {
         h("span", {}, `joined ${new Date(user.signup).toLocaleDateString([], { month: "long", year: "numeric" })}`)),
       h("p", { class: "profile-counts" },
         h("span", {}, counted(user.posts, "post")),
-        h("a", { href: `${userHref(user.login)}/following` }, `${user.following.toLocaleString()} following`),
+        h("a", { href: `${userHref(user.login)}/following` }, `${number(user.following)} following`),
         h("a", { href: `${userHref(user.login)}/followers` }, counted(user.followers, "follower"))),
       this.buttons));
   }
@@ -95,9 +95,9 @@ class Profile {
     const { page, user, own } = this;
     const hidden = user.protected && !own ? "No posts, or you may not see them: this account is protected." : "No posts yet.";
     const feed = page.statuses(`/v1/users/${user.id}/statuses`, { label: `Posts of @${user.login}`, empty: hidden });
-    this.site.onPosted = (status) => { if (status.uid === user.id) feed.announce(status, true); };
+    page.onPosted = (status) => { if (status.uid === user.id) feed.announce(status, true); };
     page.on("post", ({ status }) => { if (status.uid === user.id && !status.group) feed.announce(status); });
-    const composer = own ? new Composer(this.site.app, {}, { onPosted: this.site.onPosted }).root : null;
+    const composer = own ? new Composer(this.site.app, {}, { onPosted: page.onPosted }).root : null;
     return h("div", {}, composer, feed.root);
   }
 

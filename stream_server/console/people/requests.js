@@ -13,7 +13,7 @@ export function requests(page, tab = "received") {
     ? removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Cancel request", "no longer has your request", "You have asked nobody.")
     : received(page);
   page.show("Follow requests", tabs("#/people/requests", tab, [["received", "Received"], ["sent", "Sent"]]), content);
-  for (const kind of ["request", "unrequest"]) page.on(kind, () => { if (tab !== "sent") page.site.reload(); });
+  for (const kind of ["request", "unrequest"]) page.on(kind, () => { if (tab !== "sent") page.reload(); });
 }
 
 /** @param {Page} page */

@@ -1,6 +1,7 @@
 // @ts-check
 /** What the pages of the people view share: requests, the signed-in user, names of users, counts, and marks. */
 
+import { everywhere } from "../dom.js";
 import { newKey } from "../forms.js";
 
 const MAX_USERS = 1000;
@@ -21,10 +22,15 @@ export class Site {
     this.onCounts = () => {};
     /** What the view does when a page has to be drawn anew. */
     this.reload = () => {};
-    /** What the page does with a status that the user has just posted. @type {(status: any) => void} */
-    this.onPosted = () => {};
+    /** The page on show. @type {import("./page.js").Page | null} */
+    this.page = null;
     /** What the view does when a talk was read. */
     this.onTalkRead = () => {};
+  }
+
+  /** Tells the page of a status that the user has just posted. @param {any} status */
+  onPosted(status) {
+    this.page?.onPosted(status);
   }
 
   /** @param {string} path @param {Record<string, string | number | null | undefined>} [query] @returns {Promise<any>} */
@@ -97,7 +103,7 @@ export class Site {
 
   /** Let the cards of a status show its marks anew, and newer counts if they are given. @param {string} id @param {any} [status] */
   renew(id, status) {
-    for (const card of document.querySelectorAll(`[data-goes~="status-${id}"]`)) card.dispatchEvent(new CustomEvent("renew", { detail: status }));
+    for (const card of everywhere(`[data-goes~="status-${id}"]`)) card.dispatchEvent(new CustomEvent("renew", { detail: status }));
   }
 }
 

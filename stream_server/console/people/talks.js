@@ -1,9 +1,10 @@
 // @ts-check
 /** Talks: the list of one's conversations, requests of strangers, the form that opens a talk; and one talk: its messages, the newest at the bottom, live, the field that writes, and the read mark. */
 
-import { h, isolate } from "../dom.js";
+import { h, isolate, number } from "../dom.js";
 import { ApiError } from "../client.js";
 import { form, problemBox } from "../forms.js";
+import { isComposing } from "../keys.js";
 import { Feed } from "./feed.js";
 import { tabs } from "./collections.js";
 import { face, timeAgo, userLink } from "./text.js";
@@ -48,7 +49,7 @@ function talkName(site, talk) {
 function talkEntry(site, talk) {
   const other = site.users.get(talk.people.find((/** @type {string} */ id) => id !== site.me.id)) ?? { login: "?" };
   return h("a", { class: ["entry", "talk-entry", talk.unread > 0 && "entry-unread"], href: `#/people/talks/${talk.id}` }, face(other), ...summary(site, talk),
-    talk.unread ? h("span", { class: "badge" }, talk.unread, h("span", { class: "visually-hidden" }, " unread")) : null);
+    talk.unread ? h("span", { class: "badge" }, number(talk.unread), h("span", { class: "visually-hidden" }, " unread")) : null);
 }
 
 /** @param {Site} site @param {any} talk */
@@ -186,7 +187,7 @@ class Talk {
       if (input.value === text) input.value = "";
     }, " Your text is kept.");
     input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
       event.preventDefault();
       made.requestSubmit();
     });

@@ -1,7 +1,7 @@
 // @ts-check
 /** Texts of users as nodes: links for mentions, tags and addresses. All text is text; no markup is read. */
 
-import { h, isolate, outside } from "../dom.js";
+import { h, isolate, number, outside } from "../dom.js";
 
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
 export function richText(message, entities) {
@@ -94,5 +94,5 @@ export function refreshTimes(root) {
 
 /** @param {number} count @param {string} one @param {string} [many] */
 export function counted(count, one, many = `${one}s`) {
-  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+  return `${number(count)} ${count === 1 ? one : many}`;
 }

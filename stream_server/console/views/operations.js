@@ -17,7 +17,7 @@ const LONGEST_WAIT_MS = 15_000;
  */
 const TILES = [
   ["streams", "Open streams", plain, ({ workers: all }) => `${plain(total(all, "live"))} live, ${plain(total(all, "catching_up"))} catching up`],
-  ["published", "Events of the log", rate, ({ log }) => `number ${log.number.toLocaleString()}`],
+  ["published", "Events of the log", rate, ({ log }) => `number ${plain(log.number)}`],
   ["delivered", "Delivered", rate, ({ workers: all }) => `${plain(total(all, "events_delivered"))} since the start`],
   ["lag", "Lag behind the log", milliseconds, () => "of the slowest worker"],
   ["hold", "Longest loop hold", milliseconds, ({ workers: all }) => `in a minute; ${plain(total(all, "loop_blocked"))} holds over 50 ms`],

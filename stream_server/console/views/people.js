@@ -1,7 +1,9 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h, icon, isolate, neighbour } from "../dom.js";
+import { fill, h, icon, isolate, neighbour, shelf } from "../dom.js";
+import { showLost } from "../lost.js";
+import { placeOf } from "../place.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
 import { notifications } from "../people/notifications.js";
@@ -28,6 +30,7 @@ const NAVIGATION = [
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
+const MAX_LEFT = 5; // pages that are kept as they were left, for Back
 const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
@@ -42,7 +45,13 @@ function draw(page, path) {
   if (name === "requests") return requests(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
   const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, subscriptions });
-  return Object.hasOwn(plain, name) ? plain[name](page) : profile(page, name, path[1]);
+  return Object.hasOwn(plain, name) ? plain[name](page) : lost(page, path.join("/"));
+}
+
+/** @param {Page} page @param {string} name */
+function lost(page, name) {
+  const user = /** @type {[string, string][]} */ (/^\w{1,20}$/.test(name) ? [[userHref(name), `The user @${name}`]] : []);
+  showLost(page.show("No such page").root, "page", name, [["#/people", "Home"], ...user]);
 }
 
 class People {
@@ -51,13 +60,15 @@ class People {
     this.app = app;
     this.root = root;
     this.site = new Site(app);
-    this.live = new Live(app);
+    this.live = new Live(app, root);
     /** @type {Page | null} */
     this.page = null;
+    /** @type {Map<string, {page: Page, goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
+    this.left = new Map();
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
     this.site.onCounts = () => this.drawNav();
-    this.site.reload = () => this.navigate(app.path, false);
+    this.site.reload = () => this.reload();
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
     this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
@@ -70,7 +81,7 @@ class People {
 
   everyMinute() {
     refreshTimes(this.root);
-    if (!document.hidden) void this.loadTrends();
+    if (!document.hidden && this.root.isConnected) void this.loadTrends();
   }
 
   /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
@@ -98,6 +109,7 @@ class People {
     live.on("message", ({ message }) => { if (message.uid !== site.me.id) site.setCount("talks", site.counts.talks + 1); });
     live.on("gap", () => {
       this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
+      for (const { page } of this.left.values()) page.reload();
       site.reload();
       void this.loadCounts();
     });
@@ -120,17 +132,47 @@ class People {
     this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
-  /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
+  /** Show what the address names; after Back, the page as it was left. @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
   navigate(path, focus = true) {
-    this.page?.leaving.abort();
-    this.site.onPosted = () => {};
-    this.path = path;
-    this.page = new Page(this.site, this.live);
+    this.leave();
+    const left = this.left.get(this.app.entry);
+    this.left.delete(this.app.entry);
+    const isKept = left && !left.page.ended;
+    [this.path, this.entry, this.page] = [path, this.app.entry, isKept ? left.page : new Page(this.site, this.live)];
+    this.site.page = this.page;
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
+    if (isKept) {
+      this.app.title(this.page.title);
+      return left.goBack();
+    }
     void draw(this.page, path);
     if (focus) this.page.root.querySelector("h1")?.focus({ preventScroll: true });
+  }
+
+  /** Keep the page on show for Back; a talk begins at its end, so it is drawn anew. */
+  leave() {
+    const { page, entry } = this;
+    if (!page || page.ended) return;
+    if (page.root.matches(".page-talk")) return page.end();
+    this.left.set(entry, { page, goBack: placeOf(page.root, this.root) });
+    shelf.append(page.root);
+    const [[oldest, first]] = this.left;
+    if (this.left.size <= MAX_LEFT) return;
+    this.left.delete(oldest);
+    first.page.end();
+  }
+
+  reload() {
+    this.page?.end();
+    if (this.root.isConnected) this.navigate(this.path, false);
+  }
+
+  resume() {
+    this.live.resume();
+    if (this.entry !== this.app.entry || this.page?.ended) this.navigate(this.app.path);
+    else this.app.title(this.page?.title);
   }
 
   drawNav() {
@@ -167,9 +209,11 @@ class People {
       neighbour(this.root.querySelectorAll("article.status, article.notice"), event.key === "j" ? 1 : -1)?.focus();
       return true;
     }
-    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key] ?? "none");
+    if (!Object.hasOwn(POST_KEYS, event.key)) return false;
+    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key]);
     if (button instanceof HTMLElement) button.click();
-    return button instanceof HTMLElement;
+    else this.app.say("Choose a post first, by j or k.", "warn");
+    return true;
   }
 
   newest() {
@@ -180,7 +224,7 @@ class People {
 
   unmount() {
     clearInterval(this.timer);
-    this.page?.leaving.abort();
+    for (const { page } of [this, ...this.left.values()]) page?.end();
     this.live.stop();
   }
 }

@@ -4,13 +4,12 @@
 import { Board } from "../board.js";
 import { Builder, rememberFollowing } from "../builder.js";
 import { fill, h, icon, neighbour } from "../dom.js";
-import { fromHash, newFilter, toHash } from "../filter.js";
-import { store, stored } from "../session.js";
+import { fromHash, readFilter, toHash } from "../filter.js";
+import { areSame, Keeper, KEPT, load } from "../kept.js";
 import { showPrograms } from "../snippets.js";
 
-const KEPT = "stream-server.columns"; // of the columns that a user keeps in this browser; those that an address names replace nothing
-
-const FIRST = () => [newFilter(), newFilter({ following: true }), newFilter({ words: ["coffee", "#redis"], title: "Coffee and Redis" })];
+/** What a new user gets; the same in each tab. @returns {import("../kept.js").Kept[]} */
+const FIRST = () => [{ id: "first-1" }, { id: "first-2", following: true }, { id: "first-3", words: ["coffee", "#redis"], title: "Coffee and Redis" }];
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
@@ -23,38 +22,58 @@ export function mount(root, app) {
   root.classList.add("streams");
 
   const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, column.filter), changed: () => columnsChanged() });
-  const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)));
+  const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
   let empty = /** @type {HTMLElement | null} */ (null);
   let isOpen = false;
   let isForeign = false; // whether the columns are those of a link, while the user keeps others
+  let keeper = new Keeper();
 
-  function columnsChanged() {
+  /** @param {string} [heard] what another tab has just kept */
+  function columnsChanged(heard = "") {
+    if (isOpen && !isForeign) {
+      const all = keeper.save(board.columns, heard);
+      if (!areSame(all, board.columns.map(({ kept }) => kept))) return board.follow(all); // which comes back here
+    }
     empty?.remove();
     empty = board.columns.length ? null : h("div", { class: "empty" }, h("h2", {}, "No columns yet"),
       h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: () => build() }, "Add a column"));
     if (empty) strip.prepend(empty);
-    fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title))),
+    fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title), column.alerts.badges[1])),
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
-    if (!isOpen) return;
-    history.replaceState(null, "", `#/streams/${toHash(board.filters)}`);
-    if (!isForeign) keep(board.filters);
+    if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(board.filters)}`);
   }
 
-  /** @param {import("../filter.js").Filter[]} filters @param {boolean} [areGuests] */
-  function open(filters, areGuests = !areOwn(filters)) {
+  /** @param {any[]} columns filters, or columns that are kept @param {boolean} areGuests */
+  function open(columns, areGuests) {
     isOpen = false;
     isForeign = areGuests;
-    board.open(filters);
+    keeper = new Keeper();
+    board.open(columns);
     isOpen = true;
     settle();
   }
 
+  const kept = () => load()?.columns ?? FIRST();
+
+  /** Shows the columns that the address names, or else one's own: the address of an open tab may be older than those. */
+  function show() {
+    const filters = named(location.hash);
+    const own = load()?.columns;
+    const isLink = filters && own && !history.state?.own && toHash(filters) !== toHash(own.map(readFilter));
+    const isShown = board.columns.length && (isLink ? isForeign && toHash(filters) === toHash(board.filters) : !isForeign && (own || !filters));
+    if (isShown) settle();
+    else if (isLink) open(filters, true);
+    else open(own ?? filters ?? FIRST(), false);
+  }
+
+  const onStorage = (/** @type {StorageEvent} */ { key, newValue }) => { if (key === KEPT && newValue && root.isConnected && !isForeign) columnsChanged(newValue); };
+
   function settle() {
     fill(guests, isForeign && [
       h("p", {}, "These columns come from a link. Yours are as you left them."),
-      h("button", { onclick: () => open(kept() ?? FIRST(), false) }, "Back to mine"),
-      h("button", { onclick: () => open([...(kept() ?? []), ...board.filters], false) }, "Add to mine"),
-      h("button", { onclick: () => ((isForeign = false), settle()) }, "Keep instead of mine")]);
+      h("button", { onclick: () => open(kept(), false) }, "Back to mine"),
+      h("button", { onclick: () => open([...kept(), ...board.filters], false) }, "Add to mine"),
+      h("button", { onclick: () => ((isForeign = false), (keeper = new Keeper()), settle()) }, "Keep instead of mine")]);
     columnsChanged();
   }
 
@@ -64,22 +83,20 @@ export function mount(root, app) {
     column.element.focus({ preventScroll: true });
   }
 
-  open(named(location.hash) ?? kept() ?? FIRST());
+  addEventListener("storage", onStorage);
+  show();
   rememberFollowing(app);
 
   return {
     unmount() {
+      removeEventListener("storage", onStorage);
       board.close();
       root.classList.remove("streams");
     },
     /** Another address with other columns, such as a link that somebody sent; or with none, which means one's own. */
-    navigate() {
-      const filters = named(location.hash) ?? (isForeign ? kept() : null);
-      if (filters && toHash(filters) !== toHash(board.filters)) open(filters);
-      else settle();
-    },
+    navigate: show,
     resume() {
-      this.navigate();
+      show();
       board.resume();
     },
     key: (/** @type {KeyboardEvent} */ event) => onKey(event, board, build, focusColumn),
@@ -90,43 +107,25 @@ export function mount(root, app) {
 function onKey(event, board, build, focusColumn) {
   const inside = document.activeElement?.closest(".column");
   const column = board.columns.find((one) => one.element === inside) ?? board.columns[0];
-  const post = document.activeElement?.closest(".post") ?? column?.rows.feed.querySelector(".post");
-  const acts = /** @type {Record<string, string>} */ ({ e: "why", l: "heart", r: "reply" });
+  const post = /** @type {HTMLElement | null} */ (inside && document.activeElement?.closest(".post"));
+  const acts = /** @type {Record<string, string>} */ ({ e: "why", l: "heart", r: "reply", f: "" });
   if (event.key === "c" || event.key === "/") build();
   else if (/^[1-9]$/.test(event.key) && board.columns[Number(event.key) - 1]) focusColumn(board.columns[Number(event.key) - 1]);
   else if (!column) return false;
   else if (event.key === " " && !document.activeElement?.matches("button, a, summary")) column.togglePause();
   else if (event.key === "j" || event.key === "k") neighbour(column.rows.feed.querySelectorAll(".post"), event.key === "j" ? 1 : -1)?.focus();
   else if (event.key === ".") column.rows.toNewest();
-  else if (event.key in acts) /** @type {HTMLElement | null} */ (post?.querySelector(`[data-act=${acts[event.key]}]`))?.click();
-  else if (event.key === "f" && post) follow(board.app, post);
-  else return false;
+  else if (!Object.hasOwn(acts, event.key)) return false;
+  else if (!post) board.app.say("Choose a post first, by j or k.", "warn");
+  else if (event.key === "f") follow(board.app, post.dataset.uid ?? "", post.querySelector(".author")?.textContent ?? "");
+  else /** @type {HTMLElement | null} */ (post.querySelector(`[data-act=${acts[event.key]}]`))?.click();
   return true;
 }
 
-/** @param {any} app @param {Element} post */
-async function follow(app, post) {
-  const login = post.querySelector(".author")?.textContent?.slice(1) ?? "";
-  const done = await app.attempt(async () => {
-    const { id } = await app.client.request("GET", `/v1/users/by-login/${login}`);
-    return app.client.request("PUT", `/v1/users/me/following/${id}`);
-  });
-  if (done) app.say(done.requested ? `You asked to follow @${login}` : `You follow @${login}`);
-}
-
-/** @param {import("../filter.js").Filter[]} filters */
-function keep(filters) {
-  store("localStorage", KEPT, toHash(filters));
-  store("sessionStorage", KEPT, toHash(filters));
-}
-
-/** @returns {import("../filter.js").Filter[] | null} null if nothing was kept */
-const kept = () => fromHash(stored("localStorage", KEPT));
-
-/** Whether columns replace nothing of the user: they are kept, or were in this tab before another one kept others. @param {import("../filter.js").Filter[]} filters */
-function areOwn(filters) {
-  const known = [stored("localStorage", KEPT), stored("sessionStorage", KEPT)];
-  return !known[0] || known.includes(toHash(filters));
+/** @param {any} app @param {string} uid @param {string} name */
+function follow(app, uid, name) {
+  const done = (/** @type {any} */ answer) => answer?.requested && app.say(`You asked to follow ${name}: the account is protected`);
+  app.undo.later({ text: `You follow ${name}`, method: "PUT", path: `/v1/users/me/following/${uid}`, done });
 }
 
 /** The columns that an address names, or null. @param {string} hash */

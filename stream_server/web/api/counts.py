@@ -19,7 +19,7 @@ from filters.rule import MAX_RULES, Rules
 from filters.rules.rule import NamedRule
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest
-from stream_server.events.position import EPOCH_MS, Position, created_ms, format_iso_time
+from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.hub.look_back import CountBack, Scan, ScanEnd
 from stream_server.hub.messages import TRIMMED
 from stream_server.hub.tally import Tally
@@ -31,10 +31,10 @@ from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_body_as
 from stream_server.web.limits.processor_time import Payer
 from stream_server.web.limits.rate_limits import TRIALS
-from stream_server.web.route import AppValues, Request, Route
+from stream_server.web.route import Request, Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
-from stream_server.web.streaming.looking_back import looking_back
-from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
+from stream_server.web.streaming.looking_back import find_before, looking_back
+from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
 from stream_server.web.streaming.stream_start import parse_time_ms
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, ParsedFilters
 from stream_server.wire.counts import RuleCounts
@@ -190,16 +190,6 @@ async def count_posts(request: Request, question: CountQuestion, payer: Payer) -
     if scan.filters_failed:
         raise BadRequest("a rule failed, or the rules take too long", param="rules")
     return _make_page(rest, start_ms, every, counter, scan, _lost_until(plan, scan, rest))
-
-
-async def find_before(app: AppValues, number: int) -> Position | None:
-    """Return the position of the last entry before the id ``number``. None if the log has none.
-
-    The hub has all that the log has by then. Else a look back would find posts whose deletes the hub has not read yet.
-    """
-    located = await app[STORE].log.look_up((number >> 12) + EPOCH_MS, number & 4095)
-    await wait_for_head(app[HUB], located.head)
-    return located.previous
 
 
 async def _plan(request: Request, question: CountQuestion, start_ms: int, payer: Payer) -> StreamPlan:

@@ -233,7 +233,7 @@ def preview_answer(result: PreviewResult, span: TimeSpan, *, complete: bool) -> 
 def _example(delivery: Delivery) -> dict[str, Any]:
     (match,) = msgspec.json.decode(delivery.matched_json or b"", type=list[dict[str, msgspec.Raw]])
     status = msgspec.json.decode(delivery.entry.wire, type=dict[str, msgspec.Raw])["status"]
-    return {"status": status, "parts": match["parts"]}
+    return {"status": status, "parts": match["parts"], "cursor": delivery.entry.position.cursor}
 
 
 # fmt: off

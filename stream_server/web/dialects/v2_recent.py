@@ -18,7 +18,7 @@ from filters.subscription import Subscription
 from stream_server.errors import BadRequest
 from stream_server.events.position import EPOCH_MS, Position, created_ms, format_iso_time, parse_iso_ms
 from stream_server.hub.look_back import ScanEnd, SearchBack
-from stream_server.web.api.counts import BUCKET_MS, CountQuestion, count_posts, find_before
+from stream_server.web.api.counts import BUCKET_MS, CountQuestion, count_posts
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_framing import select_v2_framing
 from stream_server.web.dialects.v2_parameters import (
@@ -33,7 +33,7 @@ from stream_server.web.dialects.v2_parameters import (
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, STORE
 from stream_server.web.http.responses import encode_response
 from stream_server.web.route import Request
-from stream_server.web.streaming.looking_back import looking_back
+from stream_server.web.streaming.looking_back import find_before, looking_back
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, ParsedFilters
 

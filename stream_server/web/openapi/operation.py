@@ -75,6 +75,7 @@ def _number_schema(json_type: str, bounds: tuple[int, int, int]) -> Json:
 POLL_PARAMETERS = {
     "cursor": ("another name of `since`", TEXT_SCHEMA),
     "connection": ("beside `cursor`, of a shared subscription: `connection` of the answer that had it", TEXT_SCHEMA),
+    "before": ("the newest events before this cursor, ISO 8601 time or age, without waiting", TEXT_SCHEMA),
     "wait": ("seconds until an empty answer", _number_schema("number", WAIT_SECONDS_BOUNDS)),
     "limit": ("maximum number of events", _number_schema("integer", LIMIT_BOUNDS)),
 }

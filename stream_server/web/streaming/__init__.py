@@ -6,6 +6,7 @@ checked, start position found. Only then does the response begin, so later the s
 
 ``stream``                the handlers of `/v1/stream` and `/v1/stream/user`; opens a planned stream
 ``long_poll``             the handler of `/v1/events`: one answer a request
+``events_before``         the page of events before a position, of which long polling makes an answer
 ``parameters``            reads the parameters from query, form or JSON
 ``subscription_parser``   parses the filters, and remembers those of equal queries
 ``filtered_stream``       prepares a stream of `/v1/stream`: plans it, and takes over the subscription that it names

@@ -19,6 +19,7 @@ from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.openapi.messages import MESSAGE, reference
 from stream_server.web.route import Request
 from stream_server.web.streaming.compression import GZIP
+from stream_server.web.streaming.events_before import BEFORE_PARAMETER, read_events_before
 from stream_server.web.streaming.filtered_stream import refuse_summary, take_named_stream
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
@@ -71,12 +72,16 @@ async def poll_events(request: Request) -> web.Response:
 
 
 class _Asked(NamedTuple):
-    """The parameters of a poll, parsed. ``is_first`` is whether the poll goes on from no other."""
+    """The parameters of a poll, parsed. ``is_first`` is whether the poll goes on from no other.
+
+    ``before`` is the place before which the wanted events are, as the client wrote it. None for those after a place.
+    """
 
     start_parameter: str
     is_first: bool
     wait: float
     limit: float
+    before: str | None
     filters: StreamFilters
 
 
@@ -90,12 +95,13 @@ def _read_poll(request: Request, parser: SubscriptionParser, parameters: dict[st
     limit = _pop_number(parameters, "limit", *LIMIT_BOUNDS)
     if limit != int(limit):
         raise BadRequest("must be a whole number", param="limit")
+    before = parameters.pop(BEFORE_PARAMETER, None)
     filters = parser.read_stream(parameters, start_parameter=start_parameter)
     if isinstance(filters, NamedFilters):
         filters = filters._replace(poll_seconds=wait)
     else:
         refuse_summary(filters)
-    return _Asked(start_parameter, is_first, wait, limit, filters)
+    return _Asked(start_parameter, is_first, wait, limit, before, filters)
 
 
 def _pop_number(parameters: dict[str, str], name: str, default: float, minimum: float, maximum: float) -> float:
@@ -112,8 +118,29 @@ async def _poll(request: Request) -> web.Response:
     read = partial(_read_poll, request, parser)
     async with request[OPENING].given_back():  # those who wait for their turn must not keep others from Redis
         asked = await read_stream_parameters(request, parser.separators, read, in_turn=True)
-    framing = select_framing(NDJSON, chunked=True)
+    if asked.before is None:
+        body = await _read_after(request, asked)
+    else:
+        reject_when_draining(request)
+        framing = select_framing(NDJSON, chunked=True)
+        page = await read_events_before(
+            request, asked.filters, asked.before, int(asked.limit), framing, asked.start_parameter
+        )
+        body = _encode_answer(PollResult([*page.items], page.position, page.has_more, None), [], hub.now_ms(), b"")
     coding = accepted_coding(request)
+    headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
+    # A longer one is compressed in a thread, because the event loop would wait for a millisecond and more.
+    response = web.Response(body=body, headers=headers, zlib_executor_size=65_536)
+    if request.app[CONFIG].compress_streams == "on":  # then the answer depends on the header (RFC 9110 §12.5.5)
+        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    if coding == GZIP and len(body) >= MIN_COMPRESSED_BYTES:
+        response.enable_compression(web.ContentCoding.gzip)
+    return response
+
+
+async def _read_after(request: Request, asked: _Asked) -> bytes:
+    """Return the answer with the events after the place where the poll begins."""
+    hub, framing = request.app[HUB], select_framing(NDJSON, chunked=True)
     if isinstance(asked.filters, NamedFilters):
         plan = await take_named_stream(request, asked.filters, framing)
     else:
@@ -124,16 +151,8 @@ async def _poll(request: Request) -> web.Response:
     warnings = filter_warnings(opened.subscription, opened.position) if asked.is_first else []
     request[OPENING].give_back()
     polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else asked.wait)
-    headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
     connection = b"" if plan.lease is None else b',"connection":"%b"' % opened.connection_id.encode()
-    body = _encode_answer(polled, warnings, hub.now_ms(), connection)
-    # A longer one is compressed in a thread, because the event loop would wait for a millisecond and more.
-    response = web.Response(body=body, headers=headers, zlib_executor_size=65_536)
-    if request.app[CONFIG].compress_streams == "on":  # then the answer depends on the header (RFC 9110 §12.5.5)
-        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
-    if coding == GZIP and len(body) >= MIN_COMPRESSED_BYTES:
-        response.enable_compression(web.ContentCoding.gzip)
-    return response
+    return _encode_answer(polled, warnings, hub.now_ms(), connection)
 
 
 def _encode_answer(polled: PollResult, warnings: list[StreamNotice], now_ms: int, more_members: bytes) -> bytes:

@@ -138,10 +138,11 @@ def hello_bytes(app: AppValues, stream_plan: StreamPlan) -> bytes:
     asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
     encode = asked.framing.encode_control
     if encode in TEXT_ENCODERS:
-        pattern = _hello_pattern(asked.position, encode, app[CONFIG].retry_ms)
+        pattern = _hello_pattern(asked.position, encode, app[CONFIG].retry_ms, app[CONFIG].heartbeat_seconds)
         data = pattern % (format_iso_time(now_ms).encode(), asked.connection_id.encode())
     else:
-        data = encode(_hello(asked.position, now_ms, asked.connection_id, app[CONFIG].retry_ms))
+        config = app[CONFIG]
+        data = encode(_hello(asked.position, now_ms, asked.connection_id, config.retry_ms, config.heartbeat_seconds))
     for gap in stream_plan.known_gaps:  # in the same write, because the cursor of `hello` lies behind the gap
         data += encode(messages.gap_message(gap, now_ms))
     if stream_plan.may_warn:
@@ -150,14 +151,14 @@ def hello_bytes(app: AppValues, stream_plan: StreamPlan) -> bytes:
     return data
 
 
-def _hello(position: Position, now_ms: int, connection_id: str, retry_ms: int) -> ControlMessage:
-    return messages.hello_message(position, now_ms, connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)
+def _hello(position: Position, now_ms: int, connection_id: str, retry_ms: int, beat: float) -> ControlMessage:
+    return messages.hello_message(position, now_ms, connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms, beat)
 
 
 @lru_cache(64)  # each position needs new ones, one for each framing
-def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> bytes:
+def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int, beat: float) -> bytes:
     """Return the format of a `hello` at one position, in which the time and the connection id are left open."""
-    pattern = encode(_hello(position, 0, _GAP, retry_ms)).replace(b"%", b"%%")
+    pattern = encode(_hello(position, 0, _GAP, retry_ms, beat)).replace(b"%", b"%%")
     return pattern.replace(format_iso_time(0).encode(), b"%b").replace(_GAP.encode(), b"%b")
 
 

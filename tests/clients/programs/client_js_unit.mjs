@@ -288,19 +288,68 @@ test("other filters and a new token go up the open socket", async () => {
   stream.close();
 });
 
-test("a silent connection is dead after 45 s, and each message puts that off", async (context) => {
-  const { made, stream } = streaming();
+/** A live stream whose small requests are answered by `answer`, with timers that the test turns. */
+async function watched(context, answer) {
+  const { made, Socket } = sockets();
+  const { fetch } = server({ ...TICKET, "GET /healthz": answer });
+  const client = new Client("http://host", { token: "a", WebSocket: Socket, fetch });
+  const stream = client.stream({ track: "tea" }, { onMessage: () => {} });
   await until(() => made.length === 1);
   context.mock.timers.enable({ apis: ["setTimeout"] });
-  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
-  context.mock.timers.tick(44_000);
-  made[0].say({ kind: "heartbeat", cursor: "c" });
-  context.mock.timers.tick(44_000);
+  const settle = async () => { for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate); };
+  return { socket: made[0], stream, pass: async (ms) => (context.mock.timers.tick(ms), settle()), settle };
+}
+const AWAY = () => { throw new TypeError("fetch failed"); };
+
+test("a connection without its heartbeat is doubted, and a server that does not answer then is away", async (context) => {
+  for (const [seconds, doubted] of [[undefined, 18_000], [10, 12_000], [0.2, 2200], [-1, 18_000], ["x", 18_000], [0, 18_000]]) {
+    const { socket, stream, pass } = await watched(context, AWAY);
+    socket.say({ kind: "hello", cursor: "c", connection: "x", heartbeat_seconds: seconds });
+    await pass(doubted - 10);
+    socket.say({ kind: "heartbeat", cursor: "c" });
+    await pass(doubted - 10);
+    assert.equal(stream.state.name, "live", `${seconds}`);
+    context.mock.timers.tick(11);
+    assert.equal(stream.state.name, "silent", `${seconds}`);
+    assert.ok(Date.now() - stream.state.since >= 0);
+    await pass(0);
+    assert.deepEqual([stream.state.name, stream.state.reason, socket.closed], ["waiting", "the server does not answer", true]);
+    stream.close();
+    context.mock.timers.reset();
+  }
+});
+
+test("a silent connection lives as long as the server answers, until its next heartbeat is missing too", async (context) => {
+  const { socket, stream, pass } = await watched(context, () => [200, { ok: true }]);
+  socket.say({ kind: "hello", cursor: "c", connection: "x", heartbeat_seconds: 10 });
+  await pass(12_001);
+  assert.equal(stream.state.name, "silent");
+  socket.say({ kind: "heartbeat", cursor: "c" });
   assert.equal(stream.state.name, "live");
-  context.mock.timers.tick(1_001);
-  assert.equal(stream.state.name, "waiting");
-  assert.ok(made[0].closed);
+  await pass(12_001);
+  await pass(14_990);
+  assert.equal(stream.state.name, "silent");
+  await pass(20);
+  assert.deepEqual([stream.state.name, stream.state.reason], ["waiting", "the connection was lost"]);
   stream.close();
+});
+
+test("a probe without an answer ends after five seconds, and a message that comes meanwhile saves the connection", async (context) => {
+  for (const saved of [false, true]) {
+    const hangs = () => new Promise((_, reject) => setTimeout(reject, 5000, new TypeError("aborted")));
+    const { socket, stream, pass, settle } = await watched(context, hangs);
+    socket.say({ kind: "hello", cursor: "c", connection: "x", heartbeat_seconds: 10 });
+    await pass(12_001);
+    const now = Date.now;
+    Date.now = () => now() + 12_001; // the mocked timers have a clock of their own
+    if (saved) socket.say({ kind: "heartbeat", cursor: "c" });
+    context.mock.timers.tick(5001);
+    await settle();
+    Date.now = now;
+    assert.equal(stream.state.name, saved ? "live" : "waiting");
+    stream.close();
+    context.mock.timers.reset();
+  }
 });
 
 /** A body that breaks off. */
@@ -324,18 +373,23 @@ test("the wait in the header of a proxy's error page counts", async (context) =>
   stream.close();
 });
 
-test("without a network only a server on this machine is still there", async () => {
-  for (const [address, name] of [["http://127.0.0.1:8000", "live"], ["http://localhost:8000", "live"], ["http://[::1]:8000", "live"], ["http://localhost.example:8000", "offline"], ["http://host", "offline"]]) {
-    const { made, Socket } = sockets();
-    const { fetch } = server(TICKET);
-    const stream = new Client(address, { token: "a", WebSocket: Socket, fetch }).stream({ track: "tea" });
-    await until(() => made.length === 1);
-    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+test("a browser that says offline or online is asked to prove it", async (context) => {
+  for (const [answer, name] of [[() => [200, {}], "live"], [() => [404, {}], "live"], [() => [502, {}], "offline"], [AWAY, "offline"]]) {
+    const { socket, stream, pass, settle } = await watched(context, answer);
+    socket.say({ kind: "hello", cursor: "c", connection: "x" });
     stream.onOffline();
-    assert.equal(stream.state.name, name, address);
+    await settle();
+    assert.equal(stream.state.name, name);
+    if (name === "offline") {
+      const { retryAt } = stream.state;
+      assert.ok(retryAt > Date.now());
+      await pass(1001); // it does not wait for `online` alone
+    }
+    assert.equal(stream.state.name, name === "live" ? "live" : "connecting");
     stream.onOnline();
-    assert.equal(stream.state.name, name === "live" ? "live" : "connecting", address);
+    assert.equal(stream.state.name, name === "live" ? "live" : "connecting");
     stream.close();
+    context.mock.timers.reset();
   }
 });
 

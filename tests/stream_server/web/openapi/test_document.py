@@ -217,7 +217,7 @@ def test_a_stream_has_a_parameter_for_each_installed_filter() -> None:
     own = {"since", "explain", "subscription", "worker", "summary", "Last-Event-ID"}
     assert described == {*Registry.from_entry_points().names(), *own}
     polled = {one["name"] for one in document()["paths"]["/v1/events"]["get"]["parameters"]}
-    assert polled - described == {"cursor", "connection", "wait", "limit"}
+    assert polled - described == {"cursor", "connection", "before", "wait", "limit"}
 
 
 def test_requests_are_closed_and_answers_open_to_unknown_members() -> None:

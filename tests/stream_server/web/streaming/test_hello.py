@@ -16,7 +16,7 @@ from stream_server.web.streaming.stream import HELLO_LIMITS, HELLO_SERVER, hello
 from stream_server.web.streaming.stream_plan import StreamPlan
 from stream_server.web.websocket.framing import select_framing as select_websocket_framing
 
-NOW_MS, RETRY_MS = 1_795_197_600_123, 2500
+NOW_MS, RETRY_MS, BEAT = 1_795_197_600_123, 2500, 0.25
 FRAMINGS = {
     SSE: select_framing(SSE, chunked=True),
     NDJSON: select_framing(NDJSON, chunked=False),
@@ -28,10 +28,12 @@ FRAMINGS = {
 @pytest.mark.parametrize("framing", FRAMINGS.values(), ids=FRAMINGS)
 @pytest.mark.parametrize("position", [Position(0, 0, 0), Position(NOW_MS, 7, 12_345_678)], ids=["start", "later"])
 def test_the_first_message_is_that_of_its_encoder(framing: Any, position: Position) -> None:
-    app: Any = {CONFIG: SimpleNamespace(retry_ms=RETRY_MS), HUB: SimpleNamespace(now_ms=lambda: NOW_MS)}
+    config = SimpleNamespace(retry_ms=RETRY_MS, heartbeat_seconds=BEAT)
+    app: Any = {CONFIG: config, HUB: SimpleNamespace(now_ms=lambda: NOW_MS)}
     for connection in ("0123456789abcdef", "fedcba9876543210"):
         subscription = Subscription([Track.parse("zebra")])
         asked = SubscribeRequest(connection, "1", StreamToken("j"), subscription, framing, position)
-        hello = messages.hello_message(position, NOW_MS, connection, HELLO_LIMITS, HELLO_SERVER, RETRY_MS)
+        hello = messages.hello_message(position, NOW_MS, connection, HELLO_LIMITS, HELLO_SERVER, RETRY_MS, BEAT)
+        assert b'"heartbeat_seconds":0.25,' in hello.data
         plan = StreamPlan(asked, (), may_warn=False)
         assert hello_bytes(app, plan) == framing.encode_control(hello)

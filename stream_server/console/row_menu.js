@@ -1,0 +1,38 @@
+// @ts-check
+// What a row offers of its post: its address, its JSON, and the cursor by which a program goes on behind it.
+
+import { entry, h, icon, menu } from "./dom.js";
+import { quieten } from "./rove.js";
+
+/** @param {any} app @param {string} text */
+export async function copyText(app, text) {
+  const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
+  app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
+}
+
+/** The button of the menu, which is made when it is first asked for: a column has hundreds of rows. @param {any} app @param {any} message by which the post came, or what an answer has of it */
+export function rowMenu(app, message) {
+  const label = "More about this post";
+  const link = () => copyText(app, new URL(`#/people/status/${message.status.id}`, location.href).href);
+  const open = () => {
+    const made = quieten(menu(label, [
+      entry("Copy link", link),
+      entry("JSON", () => showJson(app, message)),
+      message.cursor ? entry("Copy cursor", () => copyText(app, message.cursor))
+        : h("p", { class: "menu-entry muted small" }, "It has no cursor: it was read from a page."),
+    ], "button quiet act"));
+    button.replaceWith(made);
+    made.open = true;
+    made.querySelector("summary").focus();
+  };
+  const button = h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: "more" }, onclick: open }, icon("more"));
+  return button;
+}
+
+/** @param {any} app @param {any} message */
+function showJson(app, message) {
+  const text = JSON.stringify(message, null, 2);
+  app.dialog("JSON of the post", h("div", { class: "stack" },
+    h("pre", { class: "program", tabindex: "0", "aria-label": "JSON" }, text),
+    h("p", { class: "row end" }, h("button", { class: "primary", onclick: () => copyText(app, text) }, icon("copy"), "Copy"))), { wide: true });
+}

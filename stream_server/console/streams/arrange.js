@@ -1,0 +1,59 @@
+// @ts-check
+// A column's place and width: its head is dragged to another place, or moved by the arrow keys on its handle.
+
+import { h, icon } from "../dom.js";
+
+/** @typedef {import("../column.js").Column} Column */
+
+const WIDTHS = ["narrow", "normal", "wide"];
+const START_PX = 8; // a shorter way is a click
+const placeOf = (/** @type {Column} */ column) => column.board.columns.indexOf(column);
+
+/** @param {Column} column @param {number} place */
+function moveTo(column, place) {
+  const { board, element, rows, app, title } = column;
+  const [focused, top] = [document.activeElement, rows.scroller.scrollTop];
+  board.move(column, place - placeOf(column));
+  rows.scroller.scrollTop = top; // an element that is put elsewhere begins at its top, without the focus
+  if (element.contains(focused)) /** @type {HTMLElement} */ (focused).focus();
+  app.say(`${title} is column ${placeOf(column) + 1} of ${board.columns.length}`);
+}
+
+/** The part of the head by which the pointer and the keys move the column. @param {Column} column */
+export function handle(column) {
+  const key = (/** @type {KeyboardEvent} */ event) => {
+    const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
+    if (step) (event.preventDefault(), moveTo(column, placeOf(column) + step));
+  };
+  return h("button", { class: "quiet grip", title: "Move: drag, or arrow keys", "aria-label": "Move the column: arrow keys", onkeydown: key }, icon("grip"));
+}
+
+/** How the pointer drags a column by its head: attributes of that. @param {Column} column */
+export function dragging(column) {
+  let start = NaN;
+  const end = (/** @type {PointerEvent} */ { type, clientX }) => {
+    const place = column.board.columns.filter(({ element }) => element !== column.element && element.getBoundingClientRect().left + element.offsetWidth / 2 < clientX).length;
+    const isDrop = column.element.classList.contains("dragged") && type === "pointerup" && place !== placeOf(column);
+    column.element.classList.remove("dragged");
+    start = NaN;
+    if (isDrop) moveTo(column, place);
+  };
+  const begin = (/** @type {any} */ event) => {
+    if (event.button || event.pointerType === "touch" || event.target.closest("button:not(.grip), .menu")) return;
+    start = event.clientX;
+    event.currentTarget.setPointerCapture(event.pointerId);
+  };
+  const move = (/** @type {PointerEvent} */ event) => { if (Math.abs(event.clientX - start) > START_PX) column.element.classList.add("dragged"); };
+  return { onpointerdown: begin, onpointermove: move, onpointerup: end, onpointercancel: end };
+}
+
+/** @param {Column} column @param {number} step */
+export function widen(column, step) {
+  const width = WIDTHS[Math.max(0, Math.min(2, WIDTHS.indexOf(column.element.dataset.width) + step))];
+  column.kept = { ...column.kept, width };
+  column.board.changed();
+  column.app.say(`${column.title}: ${width}`);
+}
+
+/** @param {Column} column */
+export const showWidth = ({ element, kept }) => void (element.dataset.width = WIDTHS.includes(kept.width) ? kept.width : "normal");

@@ -1,0 +1,68 @@
+// @ts-check
+// Chooses a time on a chart: by dragging over its bars, or by the arrow keys, with Shift for several bars, and Enter.
+
+import { h, svg } from "../dom.js";
+import { counted } from "../people/text.js";
+
+/** @typedef {{from: number, to: number}} Range in ms since 1970 */
+/** @typedef {import("../counts.js").CountBucket} Bucket */
+
+const clock = (/** @type {number} */ ms) => new Date(ms).toLocaleString([], { dateStyle: Date.now() - ms < 20 * 3_600_000 ? undefined : "short", timeStyle: "short", hour12: false });
+/** @param {Range} range */
+export const words = ({ from, to }) => `${clock(from)} to ${clock(to)}`;
+
+export class Brush {
+  /** @param {(range: Range) => void} onChoose */
+  constructor(onChoose) {
+    /** @type {Bucket[]} the oldest first */ this.buckets = [];
+    this.anchor = this.at = -1; // the bar where the choice begins, and the one to which it goes
+    this.mark = svg("rect", { class: "brush-mark", height: 1 });
+    const choose = () => this.range && onChoose(this.range);
+    const barAt = (/** @type {PointerEvent} */ event) => Math.floor(((event.clientX - this.root.getBoundingClientRect().left) / this.root.clientWidth) * this.buckets.length);
+    const key = (/** @type {KeyboardEvent} */ event) => {
+      const end = this.buckets.length - 1;
+      const place = /** @type {Record<string, number>} */ ({ ArrowLeft: this.at < 0 ? end : this.at - 1, ArrowRight: this.at + 1, Home: 0, End: end })[event.key];
+      if (event.key === "Enter") choose();
+      if (place !== undefined) this.move(place, event.shiftKey);
+      if (event.key === "Enter" || place !== undefined) event.preventDefault();
+    };
+    this.root = h("div", {
+      class: "counts-box brush", role: "slider", tabindex: "0", "aria-label": "Choose a time: arrow keys, Shift for several bars, Enter shows it", "aria-valuemin": 0, "aria-valuenow": 0, onkeydown: key, onpointerup: choose,
+      onpointerdown: (/** @type {PointerEvent} */ event) => (this.root.setPointerCapture(event.pointerId), this.move(barAt(event), false)),
+      onpointermove: (/** @type {PointerEvent} */ event) => event.buttons & 1 && this.move(barAt(event), true),
+    });
+  }
+
+  /** Takes the bars of the chart. Older ones may come before those that are known. @param {Bucket[]} buckets */
+  hold(buckets) {
+    const more = buckets.length - this.buckets.length;
+    [this.anchor, this.at] = this.at >= 0 && more >= 0 ? [this.anchor + more, this.at + more] : [-1, -1];
+    this.buckets = buckets;
+    this.show();
+    return this.root;
+  }
+
+  get chosen() {
+    return this.at < 0 ? [] : this.buckets.slice(Math.min(this.anchor, this.at), Math.max(this.anchor, this.at) + 1);
+  }
+
+  get range() {
+    const [first, last] = [this.chosen[0], this.chosen.at(-1)];
+    return first && last && { from: Date.parse(first.from), to: Date.parse(last.to) };
+  }
+
+  /** @param {number} index @param {boolean} extend */
+  move(index, extend) {
+    this.at = Math.max(0, Math.min(this.buckets.length - 1, index));
+    if (!extend || this.anchor < 0) this.anchor = this.at;
+    this.show();
+  }
+
+  show() {
+    const { root, mark, chosen, range } = this;
+    mark.setAttribute("x", String(Math.min(this.anchor, this.at)));
+    mark.setAttribute("width", String(chosen.length));
+    [root.ariaValueMax, root.ariaValueNow] = [this.buckets.length - 1, this.at].map((value) => String(Math.max(0, value)));
+    root.ariaValueText = range ? `${words(range)}, ${counted(chosen.reduce((sum, { count }) => sum + count, 0), "post")}` : "no time is chosen";
+  }
+}
