@@ -4,9 +4,9 @@
 // they added, and of one column the later change stays. Ids of closed columns are remembered, so that no tab brings one back.
 
 import { fromHash, newFilter, short } from "./filter.js";
-import { store, stored } from "./session.js";
+import { BASE, store, stored } from "./session.js";
 
-export const KEPT = "stream-server.columns";
+export const KEPT = `stream-server.columns${BASE}`;
 const MAX_GONE = 200;
 
 /**

@@ -91,6 +91,8 @@ async def test_all_pages_work(browser: Browser, proxy: Nginx, site_server: Serve
         await page.get_by_role("link", name="stream-server").click()
         await expect(page.locator(".column", has_text="stollen")).to_have_count(1)  # it is kept, as the session is
         assert page.url.startswith(f"{server.address}/")
+        kept = await page.evaluate("Object.keys(localStorage).filter(key => !key.endsWith('/some/path'))")
+        assert not {"stream-server.session", "stream-server.columns"}.intersection(kept)  # another path has its own
         assert (failed, window.failures) == ([], [])
 
 
