@@ -17,6 +17,15 @@ SIZES: dict[tuple[int, int], float] = {(844, 390): 0.5, (640, 512): 0.65, (320, 
 """The least share of the height that is content when the page is scrolled, by the size of the window. The first is a
 phone that lies on its side."""
 
+POSTS = {(640, 512): 3, (320, 256): 1}
+"""The least number of posts of two or three lines that are seen as a whole."""
+
+WHOLE = """scroller => {
+  const { top, bottom } = scroller.getBoundingClientRect();
+  const isWhole = box => box.top >= Math.max(0, top) - 1 && box.bottom <= Math.min(innerHeight, bottom) + 1;
+  return [...scroller.querySelectorAll(".post")].filter(post => isWhole(post.getBoundingClientRect())).length;
+}"""
+
 SHARE = """selector => {
   const content = document.querySelector(selector);
   content.scrollIntoView({ block: "nearest" });
@@ -107,6 +116,11 @@ async def test_content_has_the_room_and_nothing_is_covered(
         await window.follow(await sign_in_link(site_server, uid))
         column = await window.add_column("oats")
         await expect(column.locator(".post")).to_have_count(10)
+        for (width, height), least in POSTS.items():
+            await page.set_viewport_size(ViewportSize(width=width, height=height))
+            await column.scroll_into_view_if_needed()
+            count = await column.locator(".scroller").evaluate(WHOLE)
+            found += [f"{width} by {height}: {count} whole posts"] if count < least else []
         await column.get_by_role("button", name="Why").first.click()
         found += await check(page, "streams", ".column:last-of-type .scroller")
         await open_builder(window)
