@@ -101,6 +101,12 @@ def server_address(url: str | None, settings: Config) -> str:
     return url or (run_file.server_url(settings) if running is None else running.url)
 
 
+def public_address(url: str | None, settings: Config) -> str:
+    """Return the URL of the server for a browser: ``url``, else the server's public one, else `server_address`."""
+    running = run_file.read(settings.data_dir) if settings.data_dir else None
+    return url or (running and running.public_url) or server_address(url, settings)
+
+
 def with_server_redis(settings: Config, *, needs_key: bool = False) -> Config:
     """Return ``settings`` with a Redis URL. If the settings have none, take the running server's from its run file.
 

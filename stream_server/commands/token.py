@@ -153,7 +153,7 @@ def sign_in(*, login: str, scope: str, create: bool, url: str | None, as_json: b
     """
     scopes = parse_scopes(scope)
     settings = server_access.find_server(config.load(flags))
-    address = server_access.server_address(url, settings).rstrip("/")
+    address = server_access.public_address(url, settings).rstrip("/")
     link = asyncio.run(_make_link(settings, login, scopes, address, create=create))
     finish({"link": link, "user": login, "scopes": sorted(scopes)}, link, as_json=as_json)
 

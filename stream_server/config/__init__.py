@@ -8,5 +8,6 @@ documentation derive from it, so a setting is added in one place.
 ``data_folder``  which folder keeps the data, and that only its user can open it
 ``origins``      the origins of pages as browsers send them
 ``plain_text``   what editors and shells add to a value, and is taken away
+``public_url``   the address at which clients reach the server behind a proxy
 ``reload``       what a server does at SIGHUP
 """

@@ -16,6 +16,7 @@ from filters.suggestion import suggest
 from stream_server.config.data_folder import data_folder
 from stream_server.config.origins import parse_origins
 from stream_server.config.plain_text import clean, read_clean
+from stream_server.config.public_url import split_public_url
 from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting, parse_limits
 from stream_server.store.redis import address
 
@@ -69,6 +70,7 @@ def _load(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> Config
         raise InvalidSetting(message)
     parse_limits(values["limits"])
     values["cors_origins"] = parse_origins(values["cors_origins"])
+    values["public_url"] = "".join(split_public_url(values["public_url"]))
     if values["data_dir"]:
         values["data_dir"] = str(data_folder(Path(values["data_dir"])))
     return Config(**values)

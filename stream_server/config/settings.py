@@ -247,6 +247,9 @@ class Config:
     forwarded_header: str = row(
         "X-Forwarded-For", "header", "The one header in which trusted proxies name the client; others are not read."
     )
+    public_url: str = row(
+        "", "URL", "Address of the server for its clients, such as `https://a.example/stream`, if a proxy gives one."
+    )
     operations: str = reloadable(
         "auto", "name", "Who reads metrics: open, token, or auto: open only if --host is this machine.",
         choices=("auto", "open", "token"),

@@ -196,12 +196,12 @@ function drawBar() {
   const user = client.user;
   fill(bar,
     h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ event) => (event.preventDefault(), root.focus()) }, "Skip to the content"),
-    h("a", { class: "brand", href: "#/streams", "aria-label": "stream-server, to the streams" }, h("img", { src: "/console/icon.svg", alt: "", width: 24, height: 24 }), h("span", {}, "stream-server")),
+    h("a", { class: "brand", href: "#/streams", "aria-label": "stream-server, to the streams" }, h("img", { src: "console/icon.svg", alt: "", width: 24, height: 24 }), h("span", {}, "stream-server")),
     user && h("nav", { class: "views", "aria-label": "Views" }, links(false)),
     status,
     h("div", { class: "tools" },
       user && h("button", { class: "primary compose", title: "Write a post (n)", onclick: () => app.compose() }, icon("pen"), h("span", {}, "Post")),
-      h("a", { class: "button quiet", href: "/docs" }, "API"),
+      h("a", { class: "button quiet", href: "docs" }, "API"),
       tool("theme", "Change between light and dark", changeTheme),
       tool("help", "Keys and help", showHelp),
       user && h("button", { class: "quiet who", onclick: showAccount, title: "Your session" }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("span", { class: "visually-hidden" }, "Signed in as "), h("bdi", {}, user.login))));
@@ -224,7 +224,7 @@ function changeTheme() {
 
 function showHelp() {
   const rows = KEYS.map(([keys, meaning]) => h("div", {}, h("dt", {}, keys.split(", ").map((key) => h("kbd", {}, key))), h("dd", {}, meaning)));
-  dialog("Keys", [h("dl", { class: "keys" }, rows), keySwitch(), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "/docs" }, "The API"), " has all that this page does.")]);
+  dialog("Keys", [h("dl", { class: "keys" }, rows), keySwitch(), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "docs" }, "The API"), " has all that this page does.")]);
 }
 
 function showAccount() {

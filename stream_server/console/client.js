@@ -140,8 +140,8 @@ export class Client {
 
   /** @internal The error of a request without an answer. Node says why; a browser hides whether CORS is why. @param {any} error */
   unreachable(error) {
-    const { origin } = globalThis.location ?? {};
-    const why = error?.cause?.message ?? (origin && this.address && new URL(this.address).origin !== origin ? `or does not allow pages of ${origin}` : "");
+    const { origin, href } = globalThis.location ?? {};
+    const why = error?.cause?.message ?? (origin && this.address && new URL(this.address, href).origin !== origin ? `or does not allow pages of ${origin}` : "");
     return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why && ` (${why})`}` });
   }
 

@@ -5,9 +5,9 @@
 
 import { fromHash, newFilter, short } from "./filter.js";
 import { newKey } from "./forms.js";
-import { store, stored } from "./session.js";
+import { BASE, store, stored } from "./session.js";
 
-export const KEPT = "stream-server.columns";
+export const KEPT = `stream-server.columns${BASE}`;
 const MAX_GONE = 200;
 
 /**

@@ -1,6 +1,6 @@
 // @ts-check
-// A map of the world on which boxes are drawn: by mouse or touch, by keys, and as four numbers. It is SVG in degrees and no
-// canvas, so that the style sheet colours and stretches it.
+// A map of the world on which boxes are drawn: by mouse, by keys, as four numbers, and by a finger once a button was pressed,
+// since fingers scroll past it. It is SVG in degrees and no canvas, so that the style sheet colours and stretches it.
 
 import { fill, h, icon, svg } from "./dom.js";
 
@@ -51,13 +51,14 @@ export class WorldMap {
     this.zoom = 1;
     this.center = [0, 10];
     /** @type {any} */ this.drag = null;
+    this.fingerDraws = false;
     this.areas = svg("g", {});
     this.map = svg("svg", {
       class: "map", tabindex: "0", role: "application",
       "aria-label": "World map. Drag to draw a box. Enter adds a box, arrows move it, Shift and arrows resize it, Delete removes it.",
       onpointerdown: (/** @type {PointerEvent} */ event) => this.down(event),
       onpointermove: (/** @type {PointerEvent} */ event) => this.move(event),
-      onpointerup: () => { this.drag = null; },
+      onpointerup: () => this.up(),
       onpointercancel: () => { this.drag = null; },
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     }, grid(), land(), this.areas);
@@ -65,9 +66,10 @@ export class WorldMap {
     this.numbers = h("div", { class: "numbers" });
     const tool = (/** @type {any} */ name, /** @type {string} */ label, /** @type {() => void} */ work) =>
       h("button", { type: "button", class: "quiet", "aria-label": label, title: label, onclick: work }, name);
+    this.drawing = h("button", { type: "button", class: "map-draw", "aria-pressed": "false", onclick: () => this.letFinger(!this.fingerDraws) }, icon("pen"), "Draw a box");
     this.element = h("div", { class: "map-box" },
       h("div", { class: "map-frame" }, this.map, h("div", { class: "map-tools" }, tool(icon("plus"), "Zoom in", () => this.zoomBy(1)), tool("–", "Zoom out", () => this.zoomBy(-1)))),
-      this.list, this.numbers);
+      this.drawing, this.list, this.numbers);
     this.show();
   }
 
@@ -88,12 +90,26 @@ export class WorldMap {
 
   /** @param {PointerEvent} event */
   down(event) {
-    this.map.setPointerCapture(event.pointerId);
     const [lon, lat] = this.place(event);
     const found = this.boxes.findIndex((box) => halves(box).some(([w, s, e, n]) => lon >= w && lon <= e && lat >= s && lat <= n));
-    this.drag = { from: [lon, lat], moves: found >= 0 ? [...this.boxes[found]] : null, isNew: found < 0 };
     if (found >= 0) this.selected = found;
+    if (event.pointerType === "mouse" || this.fingerDraws) {
+      this.map.setPointerCapture(event.pointerId);
+      this.drag = { from: [lon, lat], moves: found >= 0 ? [...this.boxes[found]] : null, isNew: found < 0 };
+    }
     this.show();
+  }
+
+  up() {
+    if (this.drag && !this.drag.isNew) this.letFinger(false); // it scrolls again
+    this.drag = null;
+  }
+
+  /** Whether a finger or a pen draws, and does not scroll. @param {boolean} draws */
+  letFinger(draws) {
+    this.fingerDraws = draws;
+    this.map.classList.toggle("drawing", draws);
+    this.drawing.setAttribute("aria-pressed", String(draws));
   }
 
   /** @param {PointerEvent} event */

@@ -6,8 +6,10 @@ import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
 import { form, problemBox } from "./forms.js";
 
-const KEY = "stream-server.session";
-const LOCK = "stream-server.refresh";
+/** The path below which a proxy serves the server; "" for none. */
+export const BASE = new URL("..", import.meta.url).pathname.slice(0, -1);
+const KEY = `stream-server.session${BASE}`; // servers below two paths of one host share what the browser keeps
+const LOCK = `stream-server.refresh${BASE}`;
 
 /** A text that the browser keeps, for this tab (`sessionStorage`) or for all. It may refuse both to a page. @param {"localStorage" | "sessionStorage"} where @param {string} key @returns {string} "" if nothing is kept */
 export function stored(where, key) {
@@ -129,7 +131,7 @@ const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(
 
 /** The client of this page, which hears what other tabs do with the session. @returns {Client} */
 export function openClient() {
-  const client = new Client("", { store: tabStore() });
+  const client = Object.assign(new Client("", { store: tabStore() }), { address: BASE });
   addEventListener("storage", (event) => {
     if (event.key === KEY || event.key === null) client.changed();
   });

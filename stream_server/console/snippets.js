@@ -81,7 +81,7 @@ export function showPrograms(app, parameters, languages = LANGUAGES) {
   const withToken = h("input", { type: "checkbox", onchange: () => show() });
   const show = (name = shown) => {
     shown = name;
-    fill(text, program(name, location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : "", languages));
+    fill(text, program(name, location.origin + BASE, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : "", languages));
   };
   app.dialog("Copy as code", h("div", { class: "stack" },
     choice({ class: "row", "aria-label": "Language" }, Object.fromEntries(Object.keys(languages).map((name) => [name, name])), show),

@@ -224,7 +224,8 @@ async def run_demo(settings: Config, base_url: str, print_text: Callable[[str], 
             print_text(f"The demo could not be set up: {error}")
             return
         # The session may administrate, so that the console also shows the view for operators.
-        link = await access.make_sign_in_link(world.user_ids[MAIN_LOGIN], GUIDE_SCOPES | {"admin"}, base_url)
+        address = settings.public_url or base_url
+        link = await access.make_sign_in_link(world.user_ids[MAIN_LOGIN], GUIDE_SCOPES | {"admin"}, address)
         print_text(f"\nOpen this in a browser: {link}")  # first, because it needs no terminal
         print_text(usage_guide(base_url, sign_token(world.user_ids[MAIN_LOGIN], GUIDE_SCOPES), world))
         await _keep_posting(api, world, sign_token)

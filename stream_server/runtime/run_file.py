@@ -40,7 +40,8 @@ class RunFile(msgspec.Struct, frozen=True):
 
     Attributes:
         redis: URL of the server's Redis; empty if it has a password that must not stand here.
-        url: HTTP address of the server.
+        url: HTTP address of the server on its machine.
+        public_url: Its address for clients, empty if it is no other one.
         pid: Id of the server process to send signals to; with several workers, of the supervisor.
         settings: Values of the :data:`SHARED_SETTINGS`.
         data_dir: Absolute path of the data folder; empty if the server has none.
@@ -53,6 +54,7 @@ class RunFile(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     data_dir: str = ""
     locked: bool = False
+    public_url: str = ""
 
 
 @contextmanager
@@ -64,7 +66,8 @@ def kept_run_file(config: Config, *, is_needed: bool = True, made_secret: str = 
     """
     settings = {name: getattr(config, name) for name in SHARED_SETTINGS}
     data_dir = str(Path(config.data_dir).absolute()) if config.data_dir else ""
-    running = RunFile(config.redis, server_url(config), os.getpid(), settings, data_dir)
+    url = server_url(config)
+    running = RunFile(config.redis, url, os.getpid(), settings, data_dir, public_url=config.public_url)
     with ExitStack() as stack:
         if data_dir:
             try:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from playwright.async_api import Browser, expect
 
 from stream_server.web.http.static_files import SITE_POLICY
 from tests.browser import axe
-from tests.browser.windows import DESKTOP, PHONE, opened
+from tests.browser.test_below_a_path import Below
+from tests.browser.windows import DESKTOP, PHONE, Reachable, opened
+from tests.end_to_end.nginx import Nginx, find_nginx, with_locations
 from tests.end_to_end.server import Server
 from tests.packages.built import build_once
 from tests.program import ROOT
@@ -71,7 +74,7 @@ def check_absence(server: Server) -> None:
     assert requests.get(f"{server.address}{SITE}/README.html", timeout=PATIENCE).json()["error"]["code"] == "not_found"
 
 
-async def read(browser: Browser, server: Server, site: Path, look: dict[str, Any]) -> None:
+async def read(browser: Browser, server: Reachable, site: Path, look: dict[str, Any]) -> None:
     """Go from the console to the documentation, search it, and follow what is found: no error, no other host."""
     async with opened(server, browser, **look) as window:
         page = window.page
@@ -105,10 +108,14 @@ async def test_it_is_read_and_searched_where_it_is_installed(
         check_absence(server)
     site = package / "stream_server" / "site"
     shutil.copytree((await asyncio.to_thread(build_once, tmp_path_factory)).site, site)
-    with serve(package, tmp_path / "with") as server:
+    with serve(package, tmp_path / "with") as server, ExitStack() as stack:
         check_each_file(server, site)
-        for look in LOOKS:
-            await read(browser, server, site, look)
+        shown: list[Reachable] = [server, server]
+        if find_nginx() is not None:  # then the second look is below a path of a proxy
+            proxy = stack.enter_context(Nginx(with_locations({"/some/path/": (server.address, "")})))
+            shown[1] = Below(f"{proxy.address}/some/path", server.redis_url)
+        for place, look in zip(shown, LOOKS, strict=True):
+            await read(browser, place, site, look)
         faults = []
         for look in LOOKS:
             async with opened(server, browser, bypass_csp=True, **look) as window:

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Route, ViewportSize, expect
 
@@ -51,12 +51,22 @@ REFUSED = ("Failed to load resource", "WebSocket connection to")
 """How the browser reports an answer of 4xx or 5xx, which a test may want."""
 
 
+class Reachable(Protocol):
+    """A server as its clients reach it: directly or through a proxy."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def redis_url(self) -> str: ...
+
+
 @dataclass
 class Window:
     """A tab of one user. ``failures`` are script errors, console errors, policy reports and foreign requests."""
 
     page: Page
-    server: Server
+    server: Reachable
     failures: list[str] = field(default_factory=list)
     expects_refusals: bool = False
 
@@ -178,7 +188,7 @@ class Windows:
 
 
 @asynccontextmanager
-async def opened(server: Server, browser: Browser, **options: Any) -> AsyncIterator[Window]:
+async def opened(server: Reachable, browser: Browser, **options: Any) -> AsyncIterator[Window]:
     """Open an empty window with a storage of its own. Its pages must not break their policy."""
     context = await browser.new_context(**options)
     await context.add_init_script(WATCH)
@@ -191,7 +201,7 @@ async def opened(server: Server, browser: Browser, **options: Any) -> AsyncItera
         await context.close()
 
 
-async def sign_in_link(server: Server, uid: str, scopes: frozenset[str] = SCOPES) -> str:
+async def sign_in_link(server: Reachable, uid: str, scopes: frozenset[str] = SCOPES) -> str:
     """Return a link as `stream-server sign-in` prints it."""
     store = Store(server.redis_url, timeout_seconds=PATIENCE)
     try:

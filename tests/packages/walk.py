@@ -100,7 +100,7 @@ def _interrupted(machine: Machine, *command: str | Path, name: str, cwd: Path | 
 
 def _pages(address: str) -> dict[str, str]:
     found = {path: fetched(address + path) for path in ("/", "/docs")}
-    named = {path for page in found.values() for path in re.findall(r'(?:src|href)="(/console/[^"]+)"', page)}
+    named = {f"/{path}" for page in found.values() for path in re.findall(r'(?:src|href)="(console/[^"]+)"', page)}
     return found | {path: fetched(address + path) for path in sorted(named)}
 
 

@@ -40,7 +40,7 @@ class Page {
 
   /** Put the page into the document, and listen to keys and to the address. @param {Element} root */
   start(root) {
-    if (this.account.scopes.includes("admin")) document.querySelector(".views [href='/docs']")?.before(h("a", { href: "/#/operations" }, "Operations"));
+    if (this.account.scopes.includes("admin")) document.querySelector(".views [href='docs']")?.before(h("a", { href: "./#/operations" }, "Operations"));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
       h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
     this.filter();
@@ -107,7 +107,7 @@ function openAccount() {
 
 /** @param {Account} account */
 function accountWords({ login, scopes }) {
-  if (!login) return ["You are not signed in: you can read everything here, and try the open routes. ", h("a", { href: "/" }, "Sign in"), " to try the others."];
+  if (!login) return ["You are not signed in: you can read everything here, and try the open routes. ", h("a", { href: "./" }, "Sign in"), " to try the others."];
   const codes = scopes.map((scope) => [" ", h("code", {}, scope)]);
   return ["You are signed in as ", h("b", {}, isolate(`@${login}`)), " with the scopes", codes, ". Requests that you try are real."];
 }
@@ -158,7 +158,7 @@ function object(source, name, schema) {
 /** @param {Element} root */
 async function start(root) {
   try {
-    const response = await fetch("/openapi.json");
+    const response = await fetch("openapi.json");
     if (!response.ok) throw new Error(`${response.status}`);
     new Page(await response.json(), openAccount()).start(root);
   } catch {

@@ -2,6 +2,7 @@
 /** The form that sends a request of one route, shows its answer, and copies it as curl. */
 
 import { h } from "../dom.js";
+import { BASE } from "../session.js";
 import { quoted } from "../snippets.js";
 import { follow } from "./document.js";
 import { example, startingBody, typeWords } from "./schema.js";
@@ -39,7 +40,7 @@ export class TryForm {
   accountNote() {
     const { access } = this.route;
     if (access === "open" || this.account.login) return null;
-    return h("p", { class: "muted small" }, "This route needs a token. ", h("a", { href: "/" }, "Sign in"), " in the console, and reload this page.");
+    return h("p", { class: "muted small" }, "This route needs a token. ", h("a", { href: "./" }, "Sign in"), " in the console, and reload this page.");
   }
 
   bodyField() {
@@ -80,7 +81,7 @@ export class TryForm {
   }
 
   showCommand() {
-    this.command.textContent = curl(this.route, this.values(), location.origin);
+    this.command.textContent = curl(this.route, this.values(), location.origin + BASE);
   }
 
   async copyCommand() {
@@ -131,7 +132,7 @@ export class TryForm {
     headers.set("Accept", this.route.streams ? "application/x-ndjson" : "*/*");
     const body = values.body.trim() ? values.body : undefined;
     if (body) headers.set("Content-Type", JSON_TYPE);
-    return fetch(target(this.route, values), { method: this.route.method, headers, body, signal });
+    return fetch(BASE + target(this.route, values), { method: this.route.method, headers, body, signal });
   }
 
   /** Show the body as it comes, and at its end as formatted JSON. @param {Response} response */

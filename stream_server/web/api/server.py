@@ -11,17 +11,20 @@ from aiohttp import hdrs, web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.build import full_version
+from stream_server.config.public_url import split_public_url
 from stream_server.errors import NotFound
 from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http.app_keys import CONFIG, HUB, OPERATIONS, READINESS_CHECK, ROUTES, STATIC_FILES
 from stream_server.web.http.authentication import may_read_operations, require_operations
 from stream_server.web.http.fields import NonNegativeInt
-from stream_server.web.http.qualities import parse_qualities
+from stream_server.web.http.module_preloads import with_preloads
+from stream_server.web.http.moved_pages import redirect
+from stream_server.web.http.qualities import prefers_html
 from stream_server.web.http.query import parsed_query
-from stream_server.web.http.responses import encode_response, json_response
+from stream_server.web.http.responses import encode_response
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limits import FILES
-from stream_server.web.openapi.document import encoded_document
+from stream_server.web.openapi.document import SERVER_OF_DOCUMENT, document_file
 from stream_server.web.openapi.messages import Version
 from stream_server.web.route import NO_TOKEN, Request, Route
 from stream_server.web.streaming.compression import negotiate_content_coding
@@ -127,7 +130,8 @@ async def metrics(request: Request) -> web.Response:
 
 async def describe(request: Request) -> web.Response:
     """Return the server's name and version, and the requests with which a new client begins, as JSON."""
-    about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
+    root = split_public_url(request.app[CONFIG].public_url).path
+    about = {"name": "stream-server", "docs": f"{root}/docs", "openapi": f"{root}/openapi.json"}
     if await may_read_operations(request):
         about["version"] = full_version()
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
@@ -139,12 +143,16 @@ async def describe(request: Request) -> web.Response:
 async def openapi_document(request: Request) -> web.Response:
     """``GET /openapi.json``: read the OpenAPI document of all routes; those of Twitter's protocols are only listed."""
     version = parsed_query(request, OpenApiQuery).version
-    return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values())), version))
+    url = request.app[CONFIG].public_url or SERVER_OF_DOCUMENT
+    found = document_file(tuple(dict.fromkeys(request.app[ROUTES].values())), version, url)
+    return file_response(request, found, negotiate_content_coding(request.headers.get(hdrs.ACCEPT_ENCODING)))
 
 
 CONSOLE_PAGE, DOCS_PAGE = "/console/index.html", "/console/docs.html"
+PAGES = {CONSOLE_PAGE: "/", DOCS_PAGE: "/docs"}
+"""Where each page is served. Its links are relative, so it does not work elsewhere."""
 
-GUIDE_LINK = b'<a href="/docs/site/README.html">Guide</a>'
+GUIDE_LINK = b'<a href="docs/site/README.html">Guide</a>'
 """The link to the documentation in the page of the API. It is left out where the documentation is not installed."""
 
 
@@ -158,20 +166,11 @@ def load_pages(package: Traversable) -> dict[str, StaticFile]:
     missing = {CONSOLE_PAGE, DOCS_PAGE} - files.keys()
     if missing:
         raise ValueError(f"the console lacks {', '.join(sorted(missing))}: install the project again")
+    files |= {path: with_preloads(files, path) for path in PAGES}
     if (site := package / "site").is_dir():
         return files | load_files(site, "/docs/site/", SITE_POLICY)
     page = files[DOCS_PAGE]
     return files | {DOCS_PAGE: StaticFile(page.body.replace(GUIDE_LINK, b""), page.media_type, page.policy)}
-
-
-def prefers_html(accept: str) -> bool:
-    """Return whether an Accept header names HTML and does not prefer JSON (RFC 9110 §12.5.1).
-
-    ``*/*`` alone means a program such as curl, which gets JSON.
-    """
-    qualities = parse_qualities(accept)
-    html = qualities.get("text/html", 0.0)
-    return html > 0 and html >= qualities.get("application/json", 0.0)
 
 
 async def index(request: Request) -> web.Response:
@@ -191,7 +190,8 @@ async def docs(request: Request) -> web.Response:
 
 async def file(request: Request) -> web.Response:
     """``GET /console/{path}``: read a script, a style or a picture of the console."""
-    return _answer(request, request.path)
+    page = PAGES.get(request.path)
+    return _answer(request, request.path) if page is None else redirect(request, page)
 
 
 def _answer(request: Request, path: str) -> web.Response:

@@ -26,6 +26,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``responses``          JSON answers and the one shape of errors
 ``paging``             the query parameters and answers of paged lists
 ``static_files``       the files of pages in memory
+``module_preloads``    lets a browser ask for all modules of a page at once
 ``moved_pages``        leads from addresses that people try to the page that they mean
 ``app_keys``           typed keys of the values that an app and a request carry
 """

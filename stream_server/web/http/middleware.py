@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
+from stream_server.config.public_url import split_public_url
 from stream_server.errors import (
     ApiError,
     BadRequest,
@@ -39,7 +40,7 @@ from stream_server.web.http.app_keys import (
 )
 from stream_server.web.http.authentication import authenticate, require_route_for_readers
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
-from stream_server.web.http.moved_pages import find_page, redirect
+from stream_server.web.http.moved_pages import find_page, missing_page, redirect
 from stream_server.web.http.opening import OpeningState
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, is_counted, limit_headers, reject_when_draining
@@ -155,6 +156,8 @@ async def _count_refusal(request: Request, error: Exception) -> Exception:
 def _complete_headers(request: Request, response: web.StreamResponse) -> None:
     """Add the headers that every answer has, and the ``RateLimit`` headers of the limit with the least left."""
     headers, app = response.headers, request.app
+    if headers.get(hdrs.LOCATION, "").startswith("/"):
+        headers[hdrs.LOCATION] = split_public_url(app[CONFIG].public_url).path + headers[hdrs.LOCATION]
     headers[X_REQUEST_ID] = request[REQUEST_ID]
     if hdrs.SERVER not in headers:  # JSON answers have them from the start
         for name, value in SAFETY_HEADERS:
@@ -243,6 +246,9 @@ def _error_answer(request: Request, route: Route, error: Exception) -> web.Respo
         request.app[LIMITS].hits.add(refused.limit)
     if route.dialect is not None:
         return route.dialect.error_response(refused)
+    is_of_pages = route is UNMATCHED or route.media_type in {"text/html", "text/javascript"}
+    if refused.status == 404 and is_of_pages and (page := missing_page(request, refused.message)) is not None:
+        return page
     response = error_response(refused, token_sent=hdrs.AUTHORIZATION in request.headers)
     if isinstance(error, web.HTTPMethodNotAllowed):
         response.headers[hdrs.ALLOW] = ",".join(sorted(error.allowed_methods))

@@ -21,3 +21,13 @@ def parse_qualities(field: str) -> dict[str, float]:
             found = _QUALITY.fullmatch(given)
             qualities[name] = min(1.0, float(found[1])) if found else 0.0
     return qualities
+
+
+def prefers_html(accept: str) -> bool:
+    """Return whether an Accept header names HTML and does not prefer JSON (RFC 9110 §12.5.1).
+
+    ``*/*`` alone means a program such as curl, which gets JSON.
+    """
+    qualities = parse_qualities(accept)
+    html = qualities.get("text/html", 0.0)
+    return html > 0 and html >= qualities.get("application/json", 0.0)

@@ -5,10 +5,13 @@ from functools import cache
 from inspect import getmodule
 from typing import Any
 
-import msgspec
+from aiohttp import hdrs
 
 from stream_server import __version__
+from stream_server.events.one_line import encode_json
 from stream_server.web.http.authentication import TICKET_PARAMETER
+from stream_server.web.http.responses import JSON_HEADERS
+from stream_server.web.http.static_files import StaticFile
 from stream_server.web.openapi import operation
 from stream_server.web.openapi.messages import SCHEMA_REF, Json, Version
 from stream_server.web.openapi.webhooks import webhooks
@@ -55,8 +58,12 @@ PATCHES: dict[Version, str] = {"3.2": "3.2.0", "3.1": "3.1.0"}
 """The member ``openapi`` of the document in each version."""
 
 
-def build_document(rows: tuple[Route, ...], version: Version = "3.2") -> Json:
-    """Build the OpenAPI document of the routes in ``rows``, in a version of OpenAPI.
+SERVER_OF_DOCUMENT = "."
+"""The address of the server, relative to that of its document: so it holds below a path of a proxy, too."""
+
+
+def build_document(rows: tuple[Route, ...], version: Version = "3.2", url: str = SERVER_OF_DOCUMENT) -> Json:
+    """Build the OpenAPI document of the routes in ``rows``, in a version of OpenAPI, for the server at ``url``.
 
     The routes of Twitter's protocols have their own parameters and errors. ``x-dialects`` lists them.
     """
@@ -77,7 +84,7 @@ def build_document(rows: tuple[Route, ...], version: Version = "3.2") -> Json:
     made = {
         "openapi": PATCHES[version],
         "info": {**info, "license": {"name": "MIT"}},
-        "servers": [{"url": "/"}],
+        "servers": [{"url": url}],
         "tags": _tag_descriptions(rows),
         "paths": paths,
         "webhooks": webhooks(),
@@ -95,9 +102,10 @@ def build_document(rows: tuple[Route, ...], version: Version = "3.2") -> Json:
 
 
 @cache
-def encoded_document(rows: tuple[Route, ...], version: Version) -> bytes:
-    """Return the OpenAPI document of ``rows`` as JSON bytes. Cached, because the URL table does not change."""
-    return msgspec.json.encode(build_document(rows, version))
+def document_file(rows: tuple[Route, ...], version: Version, url: str = SERVER_OF_DOCUMENT) -> StaticFile:
+    """Return the OpenAPI document of ``rows`` as a file. Cached, because the URL table does not change."""
+    text = encode_json(build_document(rows, version, url))
+    return StaticFile(text, JSON_HEADERS[hdrs.CONTENT_TYPE], JSON_HEADERS["Content-Security-Policy"])
 
 
 def portable_name(name: str) -> str:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from aiohttp import hdrs
 
 from stream_server.config.origins import DEFAULT_PORTS
+from stream_server.config.public_url import split_public_url
 from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
@@ -53,7 +54,7 @@ def check_handshake(request: Request) -> None:
         raise BadRequest("send one key of 16 bytes in base64", param="Sec-WebSocket-Key")
     origin = request_origin(request)
     if origin is not None and not (_is_own_origin(request, origin) or allows_origin(request.app, origin)):
-        message = "pages of this origin may not open a WebSocket (--cors-origins)"
+        message = "pages of this origin may not open a WebSocket (--cors-origins, --public-url)"
         raise Forbidden(message, code="origin_not_allowed", param="Origin")
 
 
@@ -92,10 +93,13 @@ def _has_token(request: Request, header: str, token: str) -> bool:
 
 
 def _is_own_origin(request: Request, origin: str) -> bool:
-    """Whether the page comes from the host of the request.
+    """Whether the page comes from the host of the request, or from that of the setting ``public_url``.
 
     Only the host and the port are compared: behind a proxy with TLS the server does not see the scheme.
     """
+    public = split_public_url(request.app[CONFIG].public_url).origin
+    if public and origin == public:
+        return True
     host = request.headers.get(hdrs.HOST, "")
     if max(len(origin), len(host)) > 300:  # a host has 253 characters at most, and parsing takes quadratic time
         return False

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.web.api.server import DOCS_PAGE, GUIDE_LINK, load_pages, prefers_html
+from stream_server.web.api.server import DOCS_PAGE, GUIDE_LINK, PAGES, load_pages
+from stream_server.web.http.module_preloads import module_depths
+from stream_server.web.http.qualities import prefers_html
 from stream_server.web.http.static_files import PAGE_POLICY, SITE_POLICY, load_files
 from stream_server.wire.messages import EVENT_TYPES
 from tests.stream_server.web.world import World
@@ -22,6 +24,9 @@ BANNED = re.compile(
 )
 """What would make code or style of text, or let a script outlive its page."""
 
+ABSOLUTE = re.compile(r"""(?:(?:href|src)(?:=|: )|fetch\(|import\(|url\()["'`]?/[^"'`)]*""")
+"""An address that leaves the path below which a proxy may serve the console."""
+
 MAX_LINES = 300
 LONGER = {"client.js": 792}
 """The client for JavaScript is one file, so that a person can copy it."""
@@ -30,7 +35,7 @@ LONGER = {"client.js": 792}
 async def test_browsers_get_the_console_and_programs_the_description(world: World) -> None:
     page = await world.call("GET", "/", headers=HTML)
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert b'<script type="module" src="/console/app.js">' in page.body
+    assert b'<script type="module" src="console/app.js">' in page.body
     described = await world.call("GET", "/")
     assert described.json["docs"] == "/docs"
     assert described.json["message_max_chars"] == 280
@@ -53,16 +58,17 @@ def test_a_client_that_prefers_html_is_a_browser(accept: str, is_browser: bool) 
 
 async def test_each_file_is_served_and_known_bytes_are_not_sent_again(world: World) -> None:
     console = {path: file for path, file in load_pages(PACKAGE).items() if path.startswith("/console/")}
+    console = {PAGES.get(path, path): file for path, file in console.items()}
     assert len(console) > 40
     for path, file in console.items():
-        answer = await world.call("GET", path, headers=PLAIN)
+        answer = await world.call("GET", path, headers=PLAIN | HTML)
         assert (answer.status, answer.body, answer.headers["Content-Type"]) == (200, file.body, file.media_type), path
         assert answer.headers["Content-Security-Policy"] == file.policy
         tag = answer.headers["ETag"]
         for known in (tag, f'"other", W/{tag}', "*"):
-            again = await world.call("GET", path, headers={**PLAIN, "If-None-Match": known})
+            again = await world.call("GET", path, headers={**PLAIN, **HTML, "If-None-Match": known})
             assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
-        head = await world.call("HEAD", path, headers=PLAIN)
+        head = await world.call("HEAD", path, headers=PLAIN | HTML)
         assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", str(len(file.body)))
     assert (await world.call("GET", "/console/app.js", headers={"If-None-Match": '"other"'})).status == 200
 
@@ -129,6 +135,39 @@ def test_the_client_hears_every_kind_from_an_event_source() -> None:
     assert sorted(kinds) == sorted(EVENT_TYPES)
 
 
+@pytest.mark.parametrize(("page", "first"), [("index.html", "app.js"), ("docs.html", "docs/page.js")])
+def test_a_page_names_all_of_its_modules(page: str, first: str) -> None:
+    """So a browser asks for them at once. `tests/browser` sees that it asks for no other one."""
+    files = load_pages(PACKAGE)
+    depths = module_depths(files, f"/console/{first}")
+    assert max(depths.values()) > 2  # as many round trips would follow that for the first module
+    hints = re.findall(rb'<link rel="modulepreload" href="(.*?)">', files[f"/console/{page}"].body)
+    assert {f"/{hint.decode()}" for hint in hints} == depths.keys() - {f"/console/{first}"}
+    assert len(set(hints)) == len(hints)
+
+
+async def test_the_description_of_the_api_is_sent_once_and_small(world: World) -> None:
+    """Also with the other version, which has other bytes under a tag of its own."""
+    tags = set()
+    for path in ("/openapi.json", "/openapi.json?version=3.1"):
+        plain = await world.call("GET", path, headers=PLAIN)
+        zipped = await world.call("GET", path, headers={"Accept-Encoding": "gzip"})
+        assert (plain.body, plain.json["servers"]) == (zipped.body, [{"url": "."}])
+        assert plain.headers["Content-Type"] == zipped.headers["Content-Type"] == "application/json; charset=utf-8"
+        assert ("Content-Encoding" in plain.headers, zipped.headers["Content-Encoding"]) == (False, "gzip")
+        assert int(zipped.headers["Content-Length"]) < len(plain.body) / 4
+        for answer, coding in ((plain, "identity"), (zipped, "gzip")):
+            assert (answer.headers["Cache-Control"], answer.headers["Vary"]) == ("no-cache", "Accept-Encoding")
+            asked = {"Accept-Encoding": coding, "If-None-Match": answer.headers["ETag"]}
+            again = await world.call("GET", path, headers=asked)
+            assert (again.status, again.body, again.headers["ETag"]) == (304, b"", answer.headers["ETag"])
+            head = await world.call("HEAD", path, headers={"Accept-Encoding": coding})
+            assert (head.status, head.headers["Content-Length"]) == (200, answer.headers["Content-Length"])
+            tags.add(answer.headers["ETag"])
+    assert len(tags) == 4
+    assert (await world.call("GET", "/openapi.json", headers={"If-None-Match": tags.pop()[:-2] + 'x"'})).status == 200
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.*")), ids=lambda path: path.name)
 def test_a_source_makes_no_code_of_text_and_names_no_other_host(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -140,7 +179,8 @@ def test_a_source_makes_no_code_of_text_and_names_no_other_host(path: Path) -> N
         "https://example.com",
     }
     assert links == set()
-    assert not re.search(r"<script(?![^>]*\ssrc=\"/console/)|<style|\sstyle=|\son\w+=\"", text)
+    assert ABSOLUTE.findall(code) == []
+    assert not re.search(r"<script(?![^>]*\ssrc=\"console/)|<style|\sstyle=|\son\w+=\"", text)
     if path.suffix == ".js":
         assert path.name == "theme.js" or text.startswith("// @ts-check\n")
         assert len(text.split("\n")) <= LONGER.get(path.name, MAX_LINES), path.name

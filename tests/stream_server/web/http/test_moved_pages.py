@@ -1,6 +1,7 @@
 """Addresses that people try lead to the page that they mean, also below a path prefix that only a proxy knows."""
 
-from urllib.parse import urljoin
+import re
+from urllib.parse import quote, urljoin
 
 import pytest
 from aiohttp import web
@@ -33,6 +34,7 @@ WITH_SITE = {
 
 
 HTML = {"Accept": "text/html"}
+LINK = re.compile('href="(.*?)"')
 
 
 async def lead(world: World, meant: dict[str, str]) -> None:
@@ -74,6 +76,23 @@ async def test_pages_of_an_installed_documentation_are_found(world: World, app: 
 async def test_all_other_paths_are_refused(world: World, method: str, path: str, message: str) -> None:
     answer = await world.call(method, path, allow_redirects=False)
     assert (answer.status, answer.json["error"]["message"]) == (404, message)
+
+
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/v1/streams/", "/a/b/c", "/console/absent.js", "/docs/site/absent.html", '/<b>&"']
+)
+async def test_a_browser_gets_a_page_with_links(world: World, path: str) -> None:
+    """The links are relative, so they hold below a path of a proxy. A program gets JSON, see above."""
+    for method in ("GET", "HEAD"):
+        answer = await world.call(method, path, headers=HTML, allow_redirects=False)
+        assert (answer.status, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+        assert answer.headers["Vary"] == "Accept"
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+    found = (await world.call("GET", path, headers=HTML)).body.decode()
+    base = f"https://example.org/some/prefix{quote(path)}"
+    links = {urljoin(base, link).removeprefix("https://example.org/some/prefix") for link in LINK.findall(found)}
+    assert links == {"/", "/docs", "/openapi.json", "/console/icon.svg", "/console/tokens.css", "/console/app.css"}
+    assert "<b>" not in found
 
 
 def test_no_path_ends_with_a_slash() -> None:
