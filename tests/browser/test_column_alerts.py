@@ -140,7 +140,7 @@ async def test_a_column_on_a_phone_that_is_not_on_the_screen_counts_in_its_tab(s
     await page.locator(".board").evaluate("board => board.scrollTo(0, 0)")
     await site_api.post(user["id"], "far away")
     tab = page.locator(".column-tabs button").nth(1)
-    await expect(tab).to_have_text("far1 unread")
+    await expect(tab).to_have_text("far 1 unread")
     await tab.click()
     await expect(tab).to_have_text("far")
     await page.set_viewport_size(DESKTOP)
