@@ -138,7 +138,7 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: () => (showLost(root, "view", decoded(view), Object.entries(VIEWS).map(([name, { title: text }]) => [`#/${name}`, text])), { unmount() {} }) };
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: /** @type {Function} */ (() => (showLost(root, "view", decoded(view), viewNames().map((name) => [`#/${name}`, VIEWS[name].title])), { unmount() {} })) };
   app.title(title);
   drawBar();
   if (!takeBack()) state.mounted = mount(root, app);
@@ -188,9 +188,10 @@ function showDoor(reason) {
   showSignIn(root, client, reason);
 }
 
+const viewNames = () => Object.keys(VIEWS).filter((name) => name !== "operations" || app.can("admin"));
+
 function drawBar() {
-  const names = Object.keys(VIEWS).filter((name) => name !== "operations" || app.can("admin"));
-  const links = (/** @type {boolean} */ withIcons) => names.map((name) =>
+  const links = (/** @type {boolean} */ withIcons) => viewNames().map((name) =>
     h("a", { href: `#/${name}`, "aria-current": name === state.view ? "page" : null }, withIcons && icon(VIEWS[name].icon), VIEWS[name].title));
   const user = client.user;
   fill(bar,

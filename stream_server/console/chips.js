@@ -72,6 +72,7 @@ export class Chips {
     const refused = [];
     this.input.value = "";
     fill(this.problem, "");
+    if (!texts.length) return;
     for (const text of texts) {
       try {
         if (this.values.length >= MAX_VALUES) throw new Error(`There can be ${MAX_VALUES} at most.`);
@@ -83,7 +84,6 @@ export class Chips {
       }
     }
     this.input.value ||= refused.join(", "); // to be mended
-    if (refused.length === texts.length) return;
     this.show();
     this.options.onChange();
   }

@@ -11,25 +11,26 @@ const MAX_GONE = 200;
 
 /**
  * @typedef {{id: string, v?: number, at?: number, [member: string]: any}} Kept  with the parts of a filter; members that nobody here knows stay
- * @typedef {{columns: Kept[], gone: string[]}} State
+ * @typedef {{columns: Kept[], gone: string[], isOld?: boolean}} State
  */
 
-/** What is kept, or null. Earlier versions kept a list of filters. @param {string} [text] @returns {State | null} */
+/** What is kept, or null. Earlier versions kept a list of filters, and an open tab may still do. @param {string} [text] @returns {State | null} */
 export function load(text = stored("localStorage", KEPT)) {
   try {
     const { columns, gone } = JSON.parse(text);
     return { columns: columns.filter((/** @type {any} */ one) => typeof one?.id === "string"), gone: gone.map(String) };
   } catch {
     const columns = fromHash(text)?.map((filter, at) => ({ ...short(filter), id: `old-${at}`, at }));
-    return columns ? { columns, gone: [] } : null;
+    return columns ? { columns, gone: [], isOld: true } : null;
   }
 }
 
 /** The same for both orders of the two. @param {State} one @param {State | null} other @returns {State} */
 function merge(one, other) {
-  const gone = [...new Set([...one.gone, ...(other?.gone ?? [])])].slice(-MAX_GONE);
+  if (!other || other.isOld) return one;
+  const gone = [...new Set([...one.gone, ...other.gone])].slice(-MAX_GONE);
   /** @type {Map<string, Kept>} */ const latest = new Map();
-  for (const kept of [...one.columns, ...(other?.columns ?? [])]) {
+  for (const kept of [...one.columns, ...other.columns]) {
     const known = latest.get(kept.id);
     const changes = (kept.v ?? 0) - (known?.v ?? 0);
     if (!known || changes > 0 || (!changes && textOf(kept) > textOf(known))) latest.set(kept.id, kept);

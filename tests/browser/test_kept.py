@@ -30,6 +30,12 @@ DEAF = """() => {
 }"""
 """Lets a tab know nothing of what others keep until `hear()`: browsers tell other processes of it a moment later."""
 
+KEEP = """([text, isHeard]) => {
+  localStorage.setItem("stream-server.columns", text);
+  if (isHeard) dispatchEvent(new StorageEvent("storage", { key: "stream-server.columns", newValue: text }));
+}"""
+"""Keeps columns, as another tab does if it is heard of."""
+
 END_SESSION = """() => {
   localStorage.removeItem("stream-server.session");
   dispatchEvent(new StorageEvent("storage", { key: "stream-server.session" }));
@@ -112,6 +118,19 @@ async def test_tabs_keep_each_others_columns(site_api: Api, windows: Windows) ->
     kept = json.loads(await one.evaluate("localStorage.getItem('stream-server.columns')"))
     assert [each.get("width") for each in kept["columns"]] == [400, None, None]
     await two.close()
+
+
+async def test_columns_of_earlier_versions_are_read(site_api: Api, windows: Windows) -> None:
+    """A tab that was open before the update tells of the same columns under no id: they do not come twice."""
+    window = await windows.open(await named_user(site_api, "kora"), columns("new"))
+    await shown(window.page, "new")
+    old = quote(json.dumps([{"words": ["old"]}]))
+    await window.page.evaluate(KEEP, [old, True])
+    await window.add_column("newer")
+    await shown(window.page, "new", "newer")
+    await window.page.evaluate(KEEP, [old, False])
+    await window.page.reload()
+    await shown(window.page, "old")
 
 
 async def test_another_title_loads_nothing_anew(site_api: Api, windows: Windows) -> None:

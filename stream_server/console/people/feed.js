@@ -156,6 +156,4 @@ export class Feed {
 }
 
 /** Grey lines that stand for what is on its way. */
-function skeleton() {
-  return h("div", { class: "skeleton", "aria-hidden": "true" }, h("i", {}), h("i", {}), h("i", {}));
-}
+const skeleton = () => h("div", { class: "skeleton", "aria-hidden": "true" }, h("i", {}), h("i", {}), h("i", {}));

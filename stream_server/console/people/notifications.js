@@ -53,9 +53,7 @@ export function notifications(page) {
 }
 
 /** Return the later of two ids, which are decimal numbers below 2^53. @param {string} one @param {string} other */
-function later(one, other) {
-  return Number(other) > Number(one) ? other : one;
-}
+const later = (one, other) => Number(other) > Number(one) ? other : one;
 
 function notice(notification) {
   const { source, status, comment, kind } = notification;

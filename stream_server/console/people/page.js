@@ -11,7 +11,8 @@ export class Live extends EventTarget {
   /** @param {any} app @param {HTMLElement} root of the view, which tells of the connection while it is on show */
   constructor(app, root) {
     super();
-    [this.app, this.root] = [app, root];
+    this.app = app;
+    this.root = root;
     this.start("");
   }
 

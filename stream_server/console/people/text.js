@@ -4,9 +4,7 @@
 import { h, isolate, number, outside } from "../dom.js";
 
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
-export function richText(message, entities) {
-  return h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
-}
+export const richText = (message, entities) => h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
 
 /** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {any} [entities] @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
 export function textNodes(message, entities = {}, matches = []) {
@@ -46,24 +44,16 @@ function spans(entities) {
 }
 
 /** @param {any} entity @param {(inside: any) => Node} make */
-function span(entity, make) {
-  return { start: entity.indices[0], end: entity.indices[1], make };
-}
+const span = (entity, make) => ({ start: entity.indices[0], end: entity.indices[1], make });
 
 /** @param {string} login */
-export function userHref(login) {
-  return `#/people/@${encodeURIComponent(login)}`;
-}
+export const userHref = (login) => `#/people/@${encodeURIComponent(login)}`;
 
 /** @param {string} tag */
-export function tagHref(tag) {
-  return `#/people/tag/${encodeURIComponent(tag)}`;
-}
+export const tagHref = (tag) => `#/people/tag/${encodeURIComponent(tag)}`;
 
 /** A link to a user by login. @param {string} login */
-export function userLink(login, attributes = {}) {
-  return h("a", { href: userHref(login), ...attributes }, isolate(`@${login}`));
-}
+export const userLink = (login, attributes = {}) => h("a", { href: userHref(login), ...attributes }, isolate(`@${login}`));
 
 /** Return a round sign for a user: the first letter of the name, in one of eight colours. @param {any} user with `login` and maybe `name` */
 export function face(user) {
@@ -83,9 +73,7 @@ export function ago(iso) {
 }
 
 /** Return a time of the API that says how long ago it was; `refreshTimes` keeps it right. @param {string} iso */
-export function timeAgo(iso) {
-  return h("time", { datetime: iso, title: new Date(iso).toLocaleString(), "data-ago": true }, ago(iso));
-}
+export const timeAgo = (iso) => h("time", { datetime: iso, title: new Date(iso).toLocaleString(), "data-ago": true }, ago(iso));
 
 /** @param {Element} root */
 export function refreshTimes(root) {
@@ -93,6 +81,4 @@ export function refreshTimes(root) {
 }
 
 /** @param {number} count @param {string} one @param {string} [many] */
-export function counted(count, one, many = `${one}s`) {
-  return `${number(count)} ${count === 1 ? one : many}`;
-}
+export const counted = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;

@@ -18,9 +18,7 @@ export function userRow(user, ...buttons) {
 }
 
 /** The sign of a protected account. */
-export function lock() {
-  return h("span", { class: "lock", role: "img", "aria-label": "protected account", title: "protected account" }, icon("lock"));
-}
+export const lock = () => h("span", { class: "lock", role: "img", "aria-label": "protected account", title: "protected account" }, icon("lock"));
 
 /**
  * Return a row for a user with a button that takes it away; the write waits, so that it can be undone.

@@ -61,8 +61,9 @@ class People {
     this.root = root;
     this.site = new Site(app);
     this.live = new Live(app, root);
-    /** @type {Page | null} */
-    this.page = null;
+    /** @type {Page | null} */ this.page = null;
+    /** @type {string[]} */ this.path = [];
+    this.entry = "";
     /** @type {Map<string, {page: Page, goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
     this.left = new Map();
     this.content = h("div", { class: "people-content" });
@@ -138,12 +139,14 @@ class People {
     const left = this.left.get(this.app.entry);
     this.left.delete(this.app.entry);
     const isKept = left && !left.page.ended;
-    [this.path, this.entry, this.page] = [path, this.app.entry, isKept ? left.page : new Page(this.site, this.live)];
-    this.site.page = this.page;
+    this.path = path;
+    this.entry = this.app.entry;
+    this.page = this.site.page = isKept ? left.page : new Page(this.site, this.live);
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
     if (isKept) {
+      refreshTimes(this.page.root);
       this.app.title(this.page.title);
       return left.goBack();
     }
@@ -158,8 +161,8 @@ class People {
     if (page.root.matches(".page-talk")) return page.end();
     this.left.set(entry, { page, goBack: placeOf(page.root, this.root) });
     shelf.append(page.root);
-    const [[oldest, first]] = this.left;
     if (this.left.size <= MAX_LEFT) return;
+    const [[oldest, first]] = this.left;
     this.left.delete(oldest);
     first.page.end();
   }
