@@ -191,10 +191,7 @@ export class Column {
   }
 
   /** Reads a page of what this column shows. @param {string} since @param {string} kinds @param {number} limit */
-  page(since, kinds, limit) {
-    const body = { ...aloneParameters(this.filter), kinds, since, wait: "0", limit: String(limit) };
-    return this.app.client.request("POST", "/v1/events", { body });
-  }
+  page = (since, kinds, limit) => this.app.client.request("POST", "/v1/events", { body: { ...aloneParameters(this.filter), kinds, since, wait: "0", limit: String(limit) } });
 
   /** Reads what was left out behind a place. @param {string} at */
   async readFrom(at) {
