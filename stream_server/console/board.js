@@ -9,6 +9,7 @@ import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
 
+const QUIET_MS = 5000; // after which a person who looks is told the truth, before a heartbeat is overdue
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
@@ -23,7 +24,7 @@ export class Board {
     this.actions = actions;
     /** @type {Column[]} */ this.columns = [];
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
-    this.tags = 0;
+    this.tags = this.askedAt = 0;
     this.history = Promise.resolve();
     this.floor = new LogFloor(app.client);
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
@@ -233,7 +234,17 @@ export class Board {
     if (!this.strip.isConnected) return; // its user's session has ended
     if (this.columns.some((column) => column.pausedAt)) this.floor.follow();
     for (const column of this.columns) column.tick();
+    this.askIfQuiet();
     this.showTotal();
+  }
+
+  /** Asks whether the server is still there, while nothing comes of a stream that is called live. */
+  askIfQuiet() {
+    const now = Date.now();
+    const quiet = new Set(this.columns.map((column) => column.stream).filter((stream) => stream?.state.name === "live" && now - stream.heardAt > QUIET_MS));
+    if (!quiet.size || now - this.askedAt < QUIET_MS) return;
+    this.askedAt = now;
+    for (const stream of quiet) stream?.check("waiting");
   }
 
   showTotal() {

@@ -262,9 +262,7 @@ export class Client {
    * @param {string} cursor @param {string} [connection] of a shared one: the `connection` by which the cursor came
    * @returns {Promise<void>}
    */
-  async ack(name, cursor, connection) {
-    await this.request("POST", subscriptionPath(name, "/ack"), { body: { cursor, connection } });
-  }
+  async ack(name, cursor, connection) { await this.request("POST", subscriptionPath(name, "/ack"), { body: { cursor, connection } }); }
 
   /** Lets the server send a request without events to a webhook. @param {string} name @returns {Promise<SentWebhook>} how it went */
   async testWebhook(name) { return this.request("POST", subscriptionPath(name, "/test")); }

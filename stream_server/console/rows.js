@@ -85,9 +85,8 @@ export class Rows {
     if (!this.isHeld) this.settle();
   }
 
-  settle() {
-    for (const work of this.later.splice(0)) work();
-  }
+  /** Does what waited for the reader. */
+  settle() { for (const work of this.later.splice(0)) work(); }
 
   /** @param {Item} item */
   draw(item) {
@@ -160,9 +159,7 @@ export class Rows {
   }
 
   /** @param {Item | undefined} item */
-  forget(item) {
-    if (item?.id !== undefined) this.byId.delete(item.id);
-  }
+  forget(item) { if (item?.id !== undefined) this.byId.delete(item.id); }
 
   schedule() {
     if (this.isScheduled) return;
@@ -256,9 +253,7 @@ export class Rows {
   }
 
   /** Goes on if what held the rows is over; not each end of it is an event. */
-  look() {
-    if (this.waiting.length + this.later.length && !this.isHeld) this.schedule();
-  }
+  look() { if (this.waiting.length + this.later.length && !this.isHeld) this.schedule(); }
 
   /** Lets what waits come, whatever held the rows: what the reader had open is closed. */
   toNewest() {

@@ -4,6 +4,7 @@
 import { fill, h, icon } from "./dom.js";
 import { choice } from "./forms.js";
 import { copyText } from "./row_menu.js";
+import { BASE } from "./session.js";
 
 /** Quote a text for a POSIX shell: between apostrophes nothing is special but the apostrophe. @param {string} text */
 export function quoted(text) {

@@ -39,6 +39,7 @@ class Still:
     """A window with one column for `flood`, whose posts are the test's."""
 
     def __init__(self, window: Window, devtools: CDPSession, address: str) -> None:
+        self.window = window
         self.page = window.page
         self.devtools = devtools
         self.address = address
@@ -385,6 +386,26 @@ async def test_a_server_that_stands_still_is_not_live(frozen: Server, browser: B
         await window.page.context.set_offline(False)
         await expect(state).to_have_text("live")
         await eventually(lambda: window.page.evaluate("sockets.length > 2"), what="another socket")
+
+
+SLOW_HELLO = """
+hear({ kind: "hello", cursor: "h", at: new Date().toISOString(), connection: "x", limits: {}, heartbeat_seconds: 3000 })
+"""
+
+
+async def test_a_quiet_server_is_asked_before_its_heartbeat_is_missing(still: Still) -> None:
+    """A person looks at the page, so it says soon that the server does not answer."""
+    await still.begin(1)
+    await still.page.evaluate(SLOW_HELLO)
+    async with still.page.expect_response("**/healthz"):
+        pass
+    await expect(still.column.locator(".state")).to_have_text("live")
+    still.window.expects_refusals = True
+    await still.page.route("**/healthz", lambda route: route.abort())
+    await expect(still.column.locator(".state")).to_contain_text("(the server does not answer)")
+    await still.page.goto("about:blank")
+    await still.page.unroute_all()
+    still.window.expects_refusals = False
 
 
 FLOOD = """

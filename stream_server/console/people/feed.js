@@ -29,6 +29,7 @@ export class Feed {
     this.known = new Set();
     this.list = h("div", { class: "feed-list", role: options.noun ? "feed" : "group", "aria-label": options.label, "aria-busy": "true" });
     this.setStop = options.noun ? rove(this.list) : () => {};
+    this.draw = options.noun ? (/** @type {any} */ item) => quieten(options.render(item)) : options.render;
     this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
     this.status = h("p", { class: "visually-hidden", role: "status" });
     this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");
@@ -62,12 +63,6 @@ export class Feed {
     this.setStop();
     this.more.hidden = page.next === null;
     fill(this.note, this.list.childElementCount ? "" : h("p", { class: "feed-empty" }, this.options.empty));
-  }
-
-  /** @param {any} item */
-  draw(item) {
-    const row = this.options.render(item);
-    return this.options.noun ? quieten(row) : row;
   }
 
   /** @param {unknown} error */

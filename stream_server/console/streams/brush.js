@@ -42,13 +42,9 @@ export class Brush {
     return this.root;
   }
 
-  get chosen() {
-    return this.at < 0 ? [] : this.buckets.slice(Math.min(this.anchor, this.at), Math.max(this.anchor, this.at) + 1);
-  }
-
   get range() {
-    const [first, last] = [this.chosen[0], this.chosen.at(-1)];
-    return first && last && { from: Date.parse(first.from), to: Date.parse(last.to) };
+    const bars = this.at < 0 ? [] : this.buckets.slice(Math.min(this.anchor, this.at), Math.max(this.anchor, this.at) + 1);
+    return bars.length ? { from: Date.parse(bars[0].from), to: Date.parse(bars[bars.length - 1].to), bars } : null;
   }
 
   /** @param {number} index @param {boolean} extend */
@@ -59,10 +55,10 @@ export class Brush {
   }
 
   show() {
-    const { root, mark, chosen, range } = this;
+    const { root, mark, range } = this;
     mark.setAttribute("x", String(Math.min(this.anchor, this.at)));
-    mark.setAttribute("width", String(chosen.length));
+    mark.setAttribute("width", String(range?.bars.length ?? 0));
     [root.ariaValueMax, root.ariaValueNow] = [this.buckets.length - 1, this.at].map((value) => String(Math.max(0, value)));
-    root.ariaValueText = range ? `${words(range)}, ${counted(chosen.reduce((sum, { count }) => sum + count, 0), "post")}` : "no time is chosen";
+    root.ariaValueText = range ? `${words(range)}, ${counted(range.bars.reduce((sum, { count }) => sum + count, 0), "post")}` : "no time is chosen";
   }
 }

@@ -11,6 +11,7 @@ import { Brush, words } from "./brush.js";
 import { inTurn } from "./turns.js";
 
 const [PAGE, LONG_PAGE] = [50, 500]; // posts of one answer, for the column and for a file
+const FIRST = 10; // posts of a new column
 const ANSWERS = 10; // of one press of the button, while they have no posts
 const HOUR_MS = 3_600_000;
 
@@ -85,7 +86,7 @@ export class LookBack {
   /** Loads the newest posts of the past hour, so that a new column is not empty; of followed people also older ones. */
   async begin() {
     const since = this.column.filter.following ? "" : iso(Date.now() - HOUR_MS);
-    const page = await this.read("", since, 20);
+    const page = await this.read("", since, FIRST);
     if (!this.range) this.take(page, page.more ? page.cursor : since, !since);
   }
 

@@ -38,7 +38,7 @@ export function mount(root, app) {
     empty = board.columns.length ? null : h("div", { class: "empty" }, h("h2", {}, "No columns yet"),
       h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: () => build() }, "Add a column"));
     if (empty) strip.prepend(empty);
-    fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title), column.alerts.badges[1])),
+    fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title), " ", column.alerts.badges[1])),
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
     if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(board.filters)}`);
   }
