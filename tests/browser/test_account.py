@@ -89,7 +89,7 @@ async def test_sessions_end_and_the_password_changes(site_api: Api, windows: Win
 
 
 async def test_a_user_sees_and_ends_own_streams(site_api: Api, windows: Windows) -> None:
-    user, other = await named_user(site_api, "wanda"), await named_user(site_api, "wilma")
+    user, other = await named_user(site_api, "wanda"), await named_user(site_api, "wilhelm")
     window = await windows.open(user, "/#/people")
     async with (
         await site_api.stream({"track": "tulips"}, uid=user["id"]) as stream,

@@ -182,7 +182,7 @@ async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool
     if hidden:
         await still.page.evaluate(SHOW)
     else:
-        await expect(still.newer).to_have_text(f"▲ {came} new")
+        await expect(still.newer).to_have_text(f"▲ {came:,} new")
         await still.page.mouse.move(5, 5)
     gap = still.column.locator(".row-note.gap")
     await expect(gap).to_contain_text(LEFT_OUT)
@@ -450,7 +450,7 @@ async def test_a_flood_does_not_move_the_row_under_the_pointer(
     assert found["moved"] == 0
     assert found["rows"] == 20
     assert found["frames"] >= 5, "the page drew meanwhile"
-    await expect(still.newer).to_have_text(f"▲ {200 * seconds} new")
+    await expect(still.newer).to_have_text(f"▲ {200 * seconds:,} new")
     await still.newer.click()
     await expect(still.posts.first).to_contain_text(f"flood {20 + 200 * seconds - 1}")
     assert await still.column.locator(".rows > *").count() == 300

@@ -153,7 +153,7 @@ async def pages_of_one(route: Route) -> None:
 
 async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: Windows) -> None:
     """Sorted, of one user, added up by user, and ended; the table holds still while somebody works in it."""
-    ida, jan = await named_user(site_api, "ida"), await named_user(site_api, "jan")
+    ida, jan = await named_user(site_api, "ines"), await named_user(site_api, "jana")
     root = await named_user(site_api, "oskar")
     async with (
         await site_api.stream({"track": "tulips"}, uid=ida["id"]) as small,
@@ -181,7 +181,7 @@ async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: W
         await expect(table.get_by_role("columnheader", name="Streams")).to_be_visible()
         await expect(rows.filter(has_text="@jan")).to_have_text("@jan2200 B")
         await window.button("Each stream").click()
-        await page.get_by_role("textbox", name="Streams of the user").fill("jan")
+        await page.get_by_role("textbox", name="Streams of the user").fill("jana")
         await window.button("Show").click()
         await expect(rows).to_have_count(2)
         assert await window.faults() == []

@@ -38,7 +38,7 @@ export class Clients {
 
   /** Ask again after a while, unless somebody works in the table. */
   async refresh() {
-    if (Date.now() - this.asked > REFRESH_MS && !isHeld(this.body)) await this.load();
+    if (!document.hidden && Date.now() - this.asked > REFRESH_MS && !isHeld(this.body)) await this.load();
   }
 
   async load() {

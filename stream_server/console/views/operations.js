@@ -86,7 +86,7 @@ class Operations {
     this.asking = true;
     try {
       this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
-      const hour = this.hasHour ? null : await this.app.client.request("GET", "/v1/admin/operations/history").catch(() => null); // Redis may be away
+      const hour = this.hasHour || document.hidden ? null : await this.app.client.request("GET", "/v1/admin/operations/history").catch(() => null); // Redis may be away
       if (hour) this.history.fill(hour);
       this.hasHour ||= hour !== null;
       if (this.ended) return;
