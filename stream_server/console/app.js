@@ -103,14 +103,18 @@ async function attempt(work) {
   }
 }
 
+/** Puts the notes into the window on top: a modal one lies over all else, and lets no screen reader hear it. */
+const raiseNotes = () => ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(notes);
+
 /** @param {any} title @param {any} content @param {{wide?: boolean, class?: string}} [options] */
 function dialog(title, content, options = {}) {
   const close = () => window.close();
-  const window = h("dialog", { class: ["window", options.wide && "wide", options.class], onclose: () => window.remove() },
+  const window = h("dialog", { class: ["window", options.wide && "wide", options.class], onclose: () => (raiseNotes(), window.remove()) },
     h("header", {}, h("h2", {}, title), h("button", { class: "quiet", "aria-label": "Close", onclick: close }, icon("close"))),
     h("div", { class: "window-body" }, content));
   document.body.append(window);
   window.showModal();
+  raiseNotes();
   return window;
 }
 

@@ -121,6 +121,15 @@ async def test_content_has_the_room_and_nothing_is_covered(
             await column.scroll_into_view_if_needed()
             count = await column.locator(".scroller").evaluate(WHOLE)
             found += [f"{width} by {height}: {count} whole posts"] if count < least else []
+            strip = await page.locator(".column-tabs").bounding_box()
+            assert strip is not None
+            assert strip["height"] > 20
+            await column.locator(".column-head summary").click()
+            menu = await column.locator(".column-head .menu-list").bounding_box()
+            assert menu is not None
+            assert menu["y"] >= 0
+            assert menu["y"] + menu["height"] <= height
+            await page.keyboard.press("Escape")
         await column.get_by_role("button", name="Why").first.click()
         found += await check(page, "streams", ".column:last-of-type .scroller")
         await open_builder(window)

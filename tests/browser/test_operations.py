@@ -84,9 +84,7 @@ async def test_without_the_scope_it_says_how_to_get_it(site_api: Api, windows: W
     assert (third["delivered"], third["jobs"], third["lag"]) == (5, 3, 3)
 
 
-async def test_an_hour_is_drawn_that_was_before_the_page(
-    site_api: Api, site_server: Server, windows: Windows
-) -> None:
+async def test_an_hour_is_drawn_that_was_before_the_page(site_api: Api, site_server: Server, windows: Windows) -> None:
     """After a reload the plots have the hour, with axes and the highest value, to see, to hear and by the keyboard."""
     start = (int(time.time()) - 3500) // SAMPLE_SECONDS * SAMPLE_SECONDS
     kept = {}
@@ -105,9 +103,7 @@ async def test_an_hour_is_drawn_that_was_before_the_page(
     await expect(page.locator(".connection")).to_have_text("live")
     await page.unroute_all()
     tile = page.locator("[data-tile=requests]")
-    peak, first = [
-        await page.evaluate(CLOCK, at) for at in (start + 100 * SAMPLE_SECONDS, start)
-    ]
+    peak, first = [await page.evaluate(CLOCK, at) for at in (start + 100 * SAMPLE_SECONDS, start)]
     for _ in range(2):
         picture = tile.get_by_role("img")
         await expect(picture).to_have_attribute("aria-label", re.compile(r"the last 5\d minutes"))

@@ -394,6 +394,7 @@ async def test_the_subscriptions_show_where_they_are_sent_and_the_last_requests(
     await expect(window.page.locator("main")).to_contain_text("200, 1 event")
     assert await window.faults() == []
 
+
 async def test_an_edited_post_changes_where_it_is_shown_and_leaves_columns_it_no_longer_fits(
     site_api: Api, windows: Windows
 ) -> None:

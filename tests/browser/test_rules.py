@@ -20,6 +20,12 @@ def columns(*filters: dict[str, object]) -> str:
     return f"/#/streams/{quote(json.dumps(filters))}"
 
 
+IS_ON_TOP = """note => {
+  const { left, top, width, height } = note.getBoundingClientRect();
+  return note.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+}"""
+
+
 async def test_a_mistake_is_marked_in_the_field_where_it_is(site_api: Api, windows: Windows) -> None:
     """Also behind other parts of the filter. The mark lies under the word, and the message describes the field."""
     ria = await named_user(site_api, "ria", "Ria")
@@ -214,3 +220,19 @@ async def test_a_column_of_saved_rules_shows_what_they_match_from_the_moment_the
     radish = every.locator(".post").filter(has_text="a radish again")
     await radish.get_by_role("button", name="Why").click()
     await expect(radish.locator(".why")).to_contain_text("your rule beds")
+
+
+async def test_a_note_lies_over_the_window_on_top(site_api: Api, windows: Windows) -> None:
+    """And it stays when that window is closed."""
+    window = await windows.open(await named_user(site_api, "noor", "Noor"), "/#/streams")
+    window.expects_refusals = True  # the builder may ask about the rule that was just saved: 409
+    await window.page.keyboard.press("c")
+    await window.page.keyboard.type("guava,")
+    await window.button("Save as rule").click()
+    await window.button("Save the rule").click()
+    note = window.page.locator(".note", has_text="The rule is saved.")
+    await expect(note).to_be_visible()
+    assert await note.evaluate(IS_ON_TOP)
+    await window.page.keyboard.press("Escape")
+    await expect(window.page.get_by_role("dialog")).to_have_count(0)
+    assert await note.evaluate(IS_ON_TOP)
