@@ -8,6 +8,7 @@ import { aloneParameters, asksSame, readFilter, SHOWN_KINDS, toParameters } from
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
+import { refusalOf } from "./rule_field.js";
 
 const QUIET_MS = 5000; // after which a person who looks is told the truth, before a heartbeat is overdue
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
@@ -165,7 +166,8 @@ export class Board {
   async findRefused(error) {
     if (error?.status !== 400) return;
     const shared = this.columns.filter((column) => column.rule && !column.isAlone && !column.refusal);
-    await Promise.all(shared.map(async (column) => (column.refusal = await refusalOf(this.app.client, column.rule))));
+    const refusals = await Promise.all(shared.map(({ rule }) => refusalOf(this.app.client, rule)));
+    refusals.forEach((refusal, index) => { if (refusal?.status === 400) shared[index].refusal = refusal; });
     if (shared.some((column) => column.refusal)) this.changed();
     else if (!this.shared?.isFinal) this.app.say(`The filters were not changed: ${explain(error)}`, "danger");
   }
@@ -267,10 +269,6 @@ export class Board {
     for (const column of this.columns) column.close();
   }
 }
-
-/** What the server says of a rule that it does not take, or null. @param {import("./client.js").Client} client @param {string} rule */
-const refusalOf = (client, rule) => client.request("POST", "/v1/rules", { body: { rules: [{ rule }], dry_run: true } }).then(
-  () => null, (error) => (error.status === 400 ? error : null));
 
 /** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
 const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);

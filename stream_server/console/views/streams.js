@@ -2,7 +2,7 @@
 // The view Streams: columns of posts as they happen, each with a filter, all with rules over one connection.
 
 import { Board } from "../board.js";
-import { Builder, rememberFollowing } from "../builder.js";
+import { Builder } from "../builder.js";
 import { fill, h, icon, neighbour } from "../dom.js";
 import { aloneParameters, fromHash, readFilter, toHash } from "../filter.js";
 import { areSame, Keeper, KEPT, load } from "../kept.js";
@@ -85,7 +85,6 @@ export function mount(root, app) {
 
   addEventListener("storage", onStorage);
   show();
-  rememberFollowing(app);
 
   return {
     unmount() {
