@@ -14,7 +14,7 @@ const QUIET_MS = 5000; // after which a person who looks is told the truth, befo
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
-export const MAX_COLUMNS = 40;
+const MAX_COLUMNS = 40;
 const MAX_SHARED_CHARS = 40_000; // of rules in the address of the shared stream; a server reads 64 KiB
 
 export class Board {
@@ -26,27 +26,17 @@ export class Board {
     /** @type {Column[]} */ this.columns = [];
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
     this.tags = this.askedAt = 0;
-    this.history = Promise.resolve();
     this.floor = new LogFloor(app.client);
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
 
-  /** Shows these columns instead of those that are open. @param {(import("./filter.js").Filter | import("./kept.js").Kept)[]} all */
-  open(all) {
-    for (const column of [...this.columns]) this.take(column);
-    this.strip.scrollLeft = 0;
-    for (const one of all.slice(0, MAX_COLUMNS)) this.place(one, this.columns.length);
-    this.changed();
-  }
-
-  /** Follows the columns that are kept: those that stay keep their rows, their connection and their place. @param {import("./kept.js").Kept[]} all */
+  /** Shows these columns: those that are open keep their rows and their connection, and others are closed. @param {any[]} all filters, or columns that are kept */
   follow(all) {
     for (const column of [...this.columns]) if (!all.some(({ id }) => id === column.kept.id)) this.take(column);
-    for (const [index, one] of all.entries()) {
+    for (const [index, one] of all.slice(0, MAX_COLUMNS).entries()) {
       const known = this.columns.find(({ kept }) => kept.id === one.id);
       if (!known) this.place(one, index);
-      else this.change(known, readFilter(one)).kept = one;
-      if (this.columns[index].kept !== one) this.moveTo(this.columns.findIndex(({ kept }) => kept === one), index);
+      else this.move(Object.assign(this.change(known, readFilter(one)), { kept: one }), index);
     }
     this.changed();
   }
@@ -63,7 +53,6 @@ export class Board {
   add(filter, replaced) {
     const column = replaced ? this.change(replaced, filter) : this.place(filter, this.columns.length);
     this.changed();
-    column.element.scrollIntoView({ behavior: "smooth", inline: "nearest" });
     return column;
   }
 
@@ -74,7 +63,7 @@ export class Board {
     column.isAlone = shared + encodeURIComponent(column.rule).length > MAX_SHARED_CHARS;
     this.strip.insertBefore(column.element, this.columns[index]?.element ?? this.strip.querySelector(".add-column"));
     this.columns.splice(index, 0, column);
-    this.history = this.history.then(() => this.loadHistory(column));
+    void this.loadHistory(column);
     return column;
   }
 
@@ -96,20 +85,16 @@ export class Board {
     this.app.undo.later({ text: `The column ${column.title} is closed`, undone });
   }
 
-  /** @param {Column} column @param {number} step */
-  move(column, step) {
-    const index = this.columns.indexOf(column);
-    const target = index + step;
-    if (target < 0 || target >= this.columns.length) return;
-    this.moveTo(index, target);
-    this.changed();
-  }
-
-  /** @param {number} index @param {number} target */
-  moveTo(index, target) {
-    const [column] = this.columns.splice(index, 1);
-    this.columns.splice(target, 0, column);
-    this.strip.insertBefore(column.element, this.columns[target + 1]?.element ?? this.strip.querySelector(".add-column"));
+  /** Puts a column elsewhere among the others, if there is such a place. @param {Column} column @param {number} place */
+  move(column, place) {
+    if (!this.columns[place] || this.columns[place] === column) return;
+    const [{ element, rows }, focused] = [column, document.activeElement];
+    const { scrollTop } = rows.scroller;
+    this.columns.splice(this.columns.indexOf(column), 1);
+    this.columns.splice(place, 0, column);
+    this.strip.insertBefore(element, this.columns[place + 1]?.element ?? this.strip.querySelector(".add-column"));
+    rows.scroller.scrollTop = scrollTop; // an element that is put elsewhere begins at its top, without the focus
+    if (element.contains(focused)) /** @type {HTMLElement} */ (focused).focus();
   }
 
   /** Follows the columns with the connections. */
@@ -134,7 +119,7 @@ export class Board {
     column.refusal = null;
     if (column.own?.isFinal) this.connectOwn(column);
     this.changed();
-    if (wasRefused) this.history = this.history.then(() => this.loadHistory(column));
+    if (wasRefused) void this.loadHistory(column);
   }
 
   connectShared() {
@@ -179,7 +164,7 @@ export class Board {
     column.own = this.app.client.stream({ ...own, kinds: SHOWN_KINDS }, {
       since: placeOf(column.own) || (column.isAlone ? undefined : column.filter.saved ? SAVED_SINCE : OWN_SINCE),
       onMessage: (message) => {
-        if (column.wants(message)) this.deliver([column], message, () => column.ofTag(message.matched));
+        if (message.kind !== "post" || column.wants(message)) this.deliver([column], message, () => column.ofTag(message.matched));
       },
       onState: () => this.showStates(),
     });
@@ -204,7 +189,7 @@ export class Board {
     }
   }
 
-  /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
+  /** Loads what the past hour has of a column. @param {Column} column */
   async loadHistory(column) {
     await settled(column);
     if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
@@ -228,7 +213,7 @@ export class Board {
   }
 
   showStates() {
-    for (const column of this.columns) column.showState(column.buffer ? "catching up" : undefined);
+    for (const column of this.columns) column.showState();
     this.showTotal();
   }
 
@@ -257,10 +242,6 @@ export class Board {
     const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
     const p99 = ages.length ? ` · p99 ${showAge(Math.max(...ages))}` : "";
     this.app.setStatus(kind === "live" ? `live · ${showRate(rate)}${p99}` : text, kind === "refused" ? "bad" : kind);
-  }
-
-  get filters() {
-    return this.columns.map((column) => column.filter);
   }
 
   close() {

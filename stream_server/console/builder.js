@@ -30,6 +30,7 @@ export class Builder {
     this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, accept: (text) => this.findUser(text), help: "Written by any of them." });
     this.people.input.addEventListener("input", () => { clearTimeout(this.finding); this.finding = setTimeout(() => this.suggestPeople(), CHECK_MS); });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
+    this.fields = [this.words, this.people, this.languages];
     this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
     this.rule = new RuleField(app.client, { label: "Further conditions, as a rule", value: parts.rule, onChange });
@@ -43,10 +44,6 @@ export class Builder {
     this.draft?.typed.forEach((/** @type {string} */ text, /** @type {number} */ at) => (this.fields[at].input.value = text));
     this.changed();
     this.words.input.focus();
-  }
-
-  get fields() {
-    return [this.words, this.people, this.languages];
   }
 
   /** Keeps what was entered for this user until it is done: Escape and the end of the session close the window. */
@@ -72,7 +69,7 @@ export class Builder {
       this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick("People I follow", { following: true }), quick("My saved rules", { saved: "all" }), quick("A 10 % sample", { sample: 10 })),
       h("div", { class: "builder-parts" },
         h("div", { class: "stack" },
-          this.words.element, this.people.element, this.languages.element,
+          this.fields.map(({ element }) => element),
           h("label", {}, "Sample", h("span", { class: "row nowrap" }, this.sample, this.sampleText)),
           this.rule.element,
           h("label", {}, "Title", this.title)),
@@ -142,8 +139,8 @@ export class Builder {
   /** @param {import("./filter.js").Filter} filter */
   done(filter) {
     this.forget();
-    this.trial.chart.clear(); // the column's history is read next, and a user may ask one question at a time
-    this.trial.chart.idle.then(() => this.onDone(filter));
+    this.trial.chart.clear(); // the column's history is read next
+    this.onDone(filter);
   }
 
   /** @param {string} text the beginning of a login or a name @returns {Promise<any[]>} users, the one with just this login first */

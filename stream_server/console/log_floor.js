@@ -20,9 +20,8 @@ export class LogFloor {
     this.askedAt = Date.now();
     const answer = await this.client.request("POST", "/v1/events", { body: QUESTION }).catch(() => null);
     if (!answer) return;
-    const oldest = answer.events.find((event) => event.kind !== "gap");
-    const isTrimmed = answer.events.some((event) => event.kind === "gap");
-    this.at = isTrimmed && oldest ? Date.parse(oldest.at) : NaN;
+    const [first, oldest] = answer.events;
+    this.at = first?.kind === "gap" && oldest ? Date.parse(oldest.at) : NaN;
   }
 
   /** What to tell whoever paused at `from`, or "". @param {number} from @param {number} now both in ms by the server's clock */

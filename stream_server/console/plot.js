@@ -11,6 +11,9 @@ const AGES = 300; // of the latest events, for the median and the 99th percentil
 export const stretched = (name, width, height, label, ...parts) =>
   svg("svg", { class: name, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts);
 
+/** The path of a bar for each count, one unit wide and high; the least is still seen. @param {number[]} counts @param {number} top */
+export const bars = (counts, top) => counts.map((count, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.05, count / top)}` : "")).join("");
+
 /** Counts what arrives, and draws it once a second. */
 export class RatePlot {
   constructor() {
@@ -56,8 +59,7 @@ export class RatePlot {
 
   draw() {
     const counts = this.minute();
-    const top = Math.max(4, ...counts);
-    this.bars.setAttribute("d", counts.map((count, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.07, count / top)}` : "")).join(""));
+    this.bars.setAttribute("d", bars(counts, Math.max(4, ...counts)));
   }
 }
 

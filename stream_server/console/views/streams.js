@@ -23,7 +23,10 @@ export function mount(root, app) {
 
   const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
-  let empty = /** @type {HTMLElement | null} */ (null);
+  const empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "No columns yet"), h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."),
+    h("button", { class: "primary", onclick: () => build() }, "Add a column"));
+  strip.prepend(empty);
+  const filters = () => board.columns.map(({ filter }) => filter);
   let isOpen = false;
   let isForeign = false; // whether the columns are those of a link, while the user keeps others
   let keeper = new Keeper();
@@ -34,13 +37,10 @@ export function mount(root, app) {
       const all = keeper.save(board.columns, heard);
       if (!areSame(all, board.columns.map(({ kept }) => kept))) return board.follow(all); // which comes back here
     }
-    empty?.remove();
-    empty = board.columns.length ? null : h("div", { class: "empty" }, h("h2", {}, "No columns yet"),
-      h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: () => build() }, "Add a column"));
-    if (empty) strip.prepend(empty);
+    empty.hidden = board.columns.length > 0;
     fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title), " ", column.alerts.badges[1])),
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
-    if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(board.filters)}`);
+    if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(filters())}`);
   }
 
   /** @param {any[]} columns filters, or columns that are kept @param {boolean} areGuests */
@@ -48,7 +48,8 @@ export function mount(root, app) {
     isOpen = false;
     isForeign = areGuests;
     keeper = new Keeper();
-    board.open(columns);
+    board.follow(columns);
+    strip.scrollLeft = 0;
     isOpen = true;
     settle();
   }
@@ -57,13 +58,13 @@ export function mount(root, app) {
 
   /** Shows the columns that the address names, or else one's own: the address of an open tab may be older than those. */
   function show() {
-    const filters = named(location.hash);
+    const linked = named(location.hash);
     const own = load()?.columns;
-    const isLink = filters && own && !history.state?.own && toHash(filters) !== toHash(own.map(readFilter));
-    const isShown = board.columns.length && (isLink ? isForeign && toHash(filters) === toHash(board.filters) : !isForeign && (own || !filters));
+    const isLink = linked && own && !history.state?.own && toHash(linked) !== toHash(own.map(readFilter));
+    const isShown = board.columns.length && (isLink ? isForeign && toHash(linked) === toHash(filters()) : !isForeign && (own || !linked));
     if (isShown) settle();
-    else if (isLink) open(filters, true);
-    else open(own ?? filters ?? FIRST(), false);
+    else if (isLink) open(linked, true);
+    else open(own ?? linked ?? FIRST(), false);
   }
 
   const onStorage = (/** @type {StorageEvent} */ { key, newValue }) => { if (key === KEPT && newValue && root.isConnected && !isForeign) columnsChanged(newValue); };
@@ -72,7 +73,7 @@ export function mount(root, app) {
     fill(guests, isForeign && [
       h("p", {}, "These columns come from a link. Yours are as you left them."),
       h("button", { onclick: () => open(kept(), false) }, "Back to mine"),
-      h("button", { onclick: () => open([...kept(), ...board.filters], false) }, "Add to mine"),
+      h("button", { onclick: () => open([...kept(), ...filters()], false) }, "Add to mine"),
       h("button", { onclick: () => ((isForeign = false), (keeper = new Keeper()), settle()) }, "Keep instead of mine")]);
     columnsChanged();
   }
