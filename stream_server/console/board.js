@@ -3,7 +3,7 @@
 // routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
-import { Column, tellGap } from "./column.js";
+import { Column } from "./column.js";
 import { aloneParameters, asksSame, readFilter, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
@@ -164,7 +164,7 @@ export class Board {
     column.own = this.app.client.stream({ ...own, kinds: SHOWN_KINDS }, {
       since: placeOf(column.own) || (column.isAlone ? undefined : column.filter.saved ? SAVED_SINCE : OWN_SINCE),
       onMessage: (message) => {
-        if (message.kind !== "post" || column.wants(message)) this.deliver([column], message, () => column.ofTag(message.matched));
+        if (message.kind !== "post" || column.wants(message)) column.receive(message, column.ofTag(message.matched));
       },
       onState: () => this.showStates(),
     });
@@ -172,28 +172,21 @@ export class Board {
 
   /** @param {any} message of the shared stream */
   route(message) {
-    const concerned = this.columns.filter((column) => !column.own && !column.refusal);
-    const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((match) =>
-      (column.filter.following ? match.filter === "follow" : match.tag === column.tag));
-    this.deliver(message.kind === "post" ? concerned.filter((column) => matchesOf(column).length) : concerned, message, matchesOf);
-  }
-
-  /** @param {Column[]} columns @param {any} message @param {(column: Column) => any[]} matchesOf */
-  deliver(columns, message, matchesOf) {
-    const { kind } = message;
-    for (const column of columns) {
-      if (kind === "post" || kind === "edit") column.receive(message, matchesOf(column));
-      else if (kind === "delete") column.rows.remove(message.status.id);
-      else if (kind === "gap") column.note("gap", tellGap(message));
-      else if (kind === "warning") column.note("warn", tellWarning(message));
+    for (const column of this.columns.filter((one) => !one.own && !one.refusal)) {
+      const matched = (message.matched ?? []).filter(({ filter, tag }) => (column.filter.following ? filter === "follow" : tag === column.tag));
+      if (message.kind !== "post" || matched.length) column.receive(message, matched);
     }
   }
 
-  /** Loads what the past hour has of a column. @param {Column} column */
+  /**
+   * Loads what the past hour has of a column, as soon as its filter is in force: what happens before is then in the
+   * history, and the rest comes live.
+   * @param {Column} column
+   */
   async loadHistory(column) {
-    await settled(column);
-    if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
-    await column.look.begin().catch((error) => column.note("info", `The past hour could not be read: ${explain(error)}`));
+    const isWanted = () => this.columns.includes(column) && !column.refusal && (column.rule || column.filter.following);
+    for (let turn = 0; turn < 100 && isWanted() && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
+    if (isWanted()) await column.look.begin().catch((error) => column.note("info", `The past hour could not be read: ${explain(error)}`));
   }
 
   /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
@@ -254,15 +247,5 @@ export class Board {
 /** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
 const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);
 
-/** Waits until the column's filter is in force: what happens before is then in the history, and the rest comes live. @param {Column} column */
-async function settled(column) {
-  for (let turn = 0; turn < 100 && column.element.isConnected && !column.refusal && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
-}
-
 /** @param {string} kind */
 const rank = (kind) => ["live", "wait", "bad", "refused"].indexOf(kind);
-
-function tellWarning(message) {
-  if (message.code === "falling_behind") return `This page reads too slowly: ${message.percent} % of its buffer are in use.`;
-  return `Warning ${message.code}${message.filter ? ` (${message.filter})` : ""}${message.rule ? ` ${message.rule}` : ""}`;
-}

@@ -107,13 +107,21 @@ export class Column {
     ]);
   }
 
-  /** @param {any} message a `post` or an `edit` @param {any[]} matched its matches that concern this column */
+  /** @param {any} message of any kind @param {any[]} matched its matches that concern this column */
   receive(message, matched) {
-    if (message.left || (message.kind === "edit" && (!this.own || this.filter.saved) && !matched.length)) {
-      this.rows.remove((message.left ?? message.status).id, "its new text does not match"); // so it is not for this column
-      return;
-    }
-    this.measure(message.at);
+    const { kind, left, status } = message;
+    if (kind === "gap") this.note("gap", tellGap(message));
+    else if (kind === "warning") this.note("warn", tellWarning(message));
+    else if (kind === "delete") this.rows.remove(status.id);
+    else if (left || (kind === "edit" && (!this.own || this.filter.saved) && !matched.length)) this.rows.remove((left ?? status).id, "its new text does not match");
+    else if (kind === "post" || kind === "edit") this.take(message, matched);
+  }
+
+  /** @param {any} message a `post` or an `edit` that is for this column @param {any[]} matched */
+  take(message, matched) {
+    const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
+    const happened = Date.parse(message.at) + clockOffset;
+    this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN); // the age of what happened before the connection tells nothing of the delivery
     if (message.kind === "post") this.alerts.arrived();
     const isNew = !this.rows.byId.has(message.status.id);
     if (isNew && this.look.range) return; // the column shows another time
@@ -124,17 +132,13 @@ export class Column {
   }
 
   /** @returns {[string, string]} a kind of state and its words */
-  describePause() {
+  describe() {
+    if (this.refusal) return ["refused", `refused: ${forPeople(this.refusal.message)}`];
+    if (this.look.range) return this.look.describe();
+    if (!this.pausedAt) return this.board.describe(this.stream);
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
     const text = `paused, ${number(this.missed)} waiting`;
     return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
-  }
-
-  /** Counts an event. Its age tells of the delivery only if it happened after the connection began. @param {string} at */
-  measure(at) {
-    const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
-    const happened = Date.parse(at) + clockOffset;
-    this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
   /** Of the matches of a message those that concern a column with a stream to itself. @param {any[]} [matched] */
@@ -222,7 +226,7 @@ export class Column {
   }
 
   showState() {
-    const [kind, text] = this.refusal ? ["refused", `refused: ${forPeople(this.refusal.message)}`] : this.look.range ? this.look.describe() : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
+    const [kind, text] = this.describe();
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     showWidth(this);
@@ -255,4 +259,10 @@ export class Column {
 const noteItem = (kind, content) => ({ id: newKey(), make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
 
 /** @param {any} gap a message or an event */
-export const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;
+const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;
+
+/** @param {any} warning */
+function tellWarning({ code, percent, filter, rule }) {
+  if (code === "falling_behind") return `This page reads too slowly: ${percent} % of its buffer are in use.`;
+  return `Warning ${code}${filter ? ` (${filter})` : ""}${rule ? ` ${rule}` : ""}`;
+}

@@ -19,8 +19,7 @@ const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
 export function term(word) {
   const text = word.trim();
   const isPlain = PLAIN_WORD.test(text) && !/^(and|or)$/i.test(text) && !/^[#@$]\d+$/.test(text);
-  if (isPlain) return text;
-  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+  return isPlain ? text : `"${text.replace(/[\\"]/g, "\\$&")}"`;
 }
 
 /** @param {string[]} alternatives */
@@ -36,8 +35,7 @@ export function toRule(filter) {
   if (filter.following || filter.saved || !(filter.words.length || filter.people.length || filter.boxes.length || filter.rule.trim())) return "";
   const own = filter.rule.trim();
   const narrower = [anyOf(filter.languages.map((tag) => `lang:${tag}`)), narrows(filter) ? `sample:${filter.sample}` : ""];
-  const before = beforeOwn(filter);
-  return [before, isGroup(filter) ? `(${own})` : own, ...narrower].filter(Boolean).join(" ");
+  return [beforeOwn(filter), isGroup(filter) ? `(${own})` : own, ...narrower].filter(Boolean).join(" ");
 }
 
 /** @param {Filter} filter */

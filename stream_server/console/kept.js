@@ -3,7 +3,7 @@
 // count of its changes (`v`), so that tabs which change something at the same moment come to the same columns: both keep what
 // they added, and of one column the later change stays. Ids of closed columns are remembered, so that no tab brings one back.
 
-import { fromHash, newFilter, short } from "./filter.js";
+import { fromHash, short } from "./filter.js";
 import { newKey } from "./forms.js";
 import { BASE, store, stored } from "./session.js";
 
@@ -80,10 +80,7 @@ export class Keeper {
 }
 
 /** @param {import("./column.js").Column} column @returns {Kept} */
-function keptOf({ kept, filter }) {
-  const parts = newFilter();
-  return { id: kept.id, ...Object.fromEntries(Object.entries(kept).filter(([name]) => !(name in parts))), ...short(filter) };
-}
+const keptOf = ({ kept, filter }) => ({ id: kept.id, ...Object.fromEntries(Object.entries(kept).filter(([name]) => !(name in filter))), ...short(filter) });
 
 /** Lets the places grow from the first column to the last; only those that have to get a new one. @param {Kept[]} all */
 function setPlaces(all) {

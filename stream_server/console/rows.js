@@ -11,7 +11,7 @@ import { newKey } from "./forms.js";
 import { quieten, rove } from "./rove.js";
 
 export const MAX_RECORDS = 2000;
-export const MAX_ROWS = 300;
+const MAX_ROWS = 300;
 const PAGE = 100; // of those that were left out, when one asks for them
 const [LONG_PAGE, MAX_PAGES] = [500, 10]; // after a pause
 const MAX_BELOW = 50; // rows that are left below a gap, so that one finds what one has read
@@ -79,7 +79,7 @@ export class Rows {
   replace(item) {
     const known = this.byId.get(item.id);
     if (!known) return this.add(item);
-    known.make = item.make;
+    Object.assign(known, { make: item.make, event: item.event });
     if (!known.row || known.row.classList.contains("edited")) return;
     known.row.classList.add("edited");
     this.later.push(() => known.row?.isConnected && known.row.replaceWith(this.draw(known)));

@@ -58,7 +58,7 @@ export function mount(root, app) {
 
   /** Shows the columns that the address names, or else one's own: the address of an open tab may be older than those. */
   function show() {
-    const linked = named(location.hash);
+    const linked = fromHash(location.hash.split("/")[2] ?? "");
     const own = load()?.columns;
     const isLink = linked && own && !history.state?.own && toHash(linked) !== toHash(own.map(readFilter));
     const isShown = board.columns.length && (isLink ? isForeign && toHash(linked) === toHash(filters()) : !isForeign && (own || !linked));
@@ -127,6 +127,3 @@ function follow(app, uid, name) {
   const done = (/** @type {any} */ answer) => answer?.requested && app.say(`You asked to follow ${name}: the account is protected`);
   app.undo.later({ text: `You follow ${name}`, method: "PUT", path: `/v1/users/me/following/${uid}`, done });
 }
-
-/** The columns that an address names, or null. @param {string} hash */
-const named = (hash) => fromHash(hash.split("/")[2] ?? "");
