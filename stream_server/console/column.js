@@ -206,7 +206,7 @@ export class Column {
       if (event.kind === "gap") return noteItem("gap", tellGap(event));
       return event.left || !this.wants(event) ? [] : this.item(event, this.ofTag(event.matched));
     });
-    return { items: [...new Map(items.map((item) => [item.id, item])).values()], at: answer.cursor, more: answer.more };
+    return { items, at: answer.cursor, more: answer.more };
   }
 
   /** Goes on with what is live. What came during the pause is read into the place of a row that stands for it. */

@@ -65,10 +65,14 @@ export class Rows {
     return Boolean((selection && !selection.isCollapsed && selection.containsNode(feed, true)) || feed.querySelector(OPEN));
   }
 
+  /** Those whose id is not known yet; it is from now on. @param {Item[]} items */
+  fresh(items) {
+    return items.filter((item) => !this.byId.has(item.id) && this.byId.set(item.id, item));
+  }
+
   /** Adds the newest row; one with a known id is left out. @param {Item} item */
   add(item) {
-    if (this.byId.has(item.id)) return;
-    this.byId.set(item.id, item);
+    if (!this.fresh([item]).length) return;
     this.total += 1;
     this.waiting.push(item);
     if (this.waiting.length > MAX_RECORDS) this.dropped += this.forget(this.waiting.splice(0, 1));
@@ -98,15 +102,10 @@ export class Rows {
 
   /** Adds rows that are older than all others. @param {Item[]} items newest first @returns {number} how many were not there yet */
   addOlder(items) {
-    const before = this.byId.size;
-    for (const item of items) {
-      if (this.byId.has(item.id)) continue;
-      this.byId.set(item.id, item);
-      this.items.push(item);
-    }
-    const added = this.byId.size - before;
+    const fresh = this.fresh(items);
+    this.items.push(...fresh);
     this.showMore(items.length);
-    return added;
+    return fresh.length;
   }
 
   /** Shows rows that are held below those in the page. @param {number} count @returns {number} how many */
@@ -213,8 +212,7 @@ export class Rows {
     const index = this.items.indexOf(gap);
     if (!page || index < 0 || !gap.row || (pages > 1 && this.isHeld)) return; // the row stays, with its button
     const reached = page.items.findIndex(({ id }) => this.items.indexOf(this.byId.get(id) ?? gap) < index); // from there on they are above, or come live
-    const fresh = page.items.slice(0, reached < 0 ? page.items.length : reached).filter(({ id }) => !this.byId.has(id)).reverse();
-    for (const item of fresh) this.byId.set(item.id, item);
+    const fresh = this.fresh(page.items.slice(0, reached < 0 ? page.items.length : reached)).reverse();
     gap.row.after(...fresh.map((item) => this.draw(item)));
     this.items.splice(index + 1, 0, ...fresh);
     [gap.at, gap.count] = [page.at, gap.count - fresh.length];
