@@ -49,9 +49,9 @@ export class Board {
     return this.place({ ...column.kept, ...filter }, index);
   }
 
-  /** @param {import("./filter.js").Filter} filter @param {Column} [replaced] */
-  add(filter, replaced) {
-    const column = replaced ? this.change(replaced, filter) : this.place(filter, this.columns.length);
+  /** @param {any} given a filter, or one that is kept @param {Column | null} [replaced] @param {number} [index] its place, unless it replaces another */
+  add(given, replaced, index = this.columns.length) {
+    const column = replaced ? this.change(replaced, given) : this.place(given, index);
     this.changed();
     return column;
   }
@@ -76,10 +76,7 @@ export class Board {
   /** Closes a column; it can be undone for a while. @param {Column} column */
   remove(column) {
     const index = this.columns.indexOf(column);
-    const undone = () => {
-      this.place({ ...column.kept, ...column.filter, id: newKey() }, Math.min(index, this.columns.length));
-      this.changed();
-    };
+    const undone = () => this.add({ ...column.kept, ...column.filter, id: newKey() }, null, Math.min(index, this.columns.length));
     this.take(column);
     this.changed();
     this.app.undo.later({ text: `The column ${column.title} is closed`, undone });

@@ -181,18 +181,13 @@ export class Column {
     this.rows.add(noteItem(kind, content));
   }
 
+  /** Notes the place of a pause, or goes on with what is live: what came meanwhile is read into a row that stands for it. */
   togglePause() {
-    if (this.look.range) this.look.show(null);
-    else if (this.pausedAt) this.resume();
-    else this.pause();
-  }
-
-  pause() {
-    const cursor = this.stream?.cursor;
-    if (!cursor) return;
-    this.pausedAt = cursor;
-    this.pausedTime = this.stream?.cursorTime ?? NaN;
+    if (this.look.range) return void this.look.show(null);
+    if (this.pausedAt) this.rows.add(this.rows.leftOut(this.missed, this.pausedAt, true));
     this.missed = 0;
+    this.pausedTime = this.stream?.cursorTime ?? NaN;
+    this.pausedAt = this.pausedAt ? "" : this.stream?.cursor ?? "";
     this.showPause();
     this.showState();
   }
@@ -207,14 +202,6 @@ export class Column {
       return event.left || !this.wants(event) ? [] : this.item(event, this.ofTag(event.matched));
     });
     return { items, at: answer.cursor, more: answer.more };
-  }
-
-  /** Goes on with what is live. What came during the pause is read into the place of a row that stands for it. */
-  resume() {
-    this.rows.add(this.rows.leftOut(this.missed, this.pausedAt, true));
-    this.pausedAt = "";
-    this.showPause();
-    this.showState();
   }
 
   showPause() {

@@ -82,9 +82,8 @@ export function titleOf(filter) {
   if (filter.title) return filter.title;
   if (filter.following) return "People I follow";
   if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
-  const people = filter.people.map((login) => `@${login}`);
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
-  const named = [...filter.words, ...people, ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
+  const named = [...filter.words, ...filter.people.map((login) => `@${login}`), ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
   const tail = filter.languages.length ? ` in ${filter.languages.join(", ")}` : "";
   if (!named.length) return (narrows(filter) ? `A ${filter.sample} % sample` : "Everything") + tail;
   return named.join(", ") + tail;

@@ -63,8 +63,7 @@ export class Keeper {
    */
   save(columns, heard) {
     const before = new Map(this.state.columns.map((one) => [one.id, one]));
-    for (const column of columns) column.kept = keptOf(column);
-    const shown = columns.map(({ kept }) => kept);
+    const shown = columns.map((column) => (column.kept = keptOf(column)));
     setPlaces(shown);
     for (const kept of shown) {
       const known = before.get(kept.id);

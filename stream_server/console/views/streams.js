@@ -13,19 +13,17 @@ const FIRST = () => [{ id: "first-1" }, { id: "first-2", following: true }, { id
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
-  const strip = h("div", { class: "board" });
   const tabs = h("nav", { class: "column-tabs", "aria-label": "Columns" });
   const adder = h("div", { class: "add-column" }, h("button", { class: "quiet", onclick: () => build() }, icon("plus"), "Add a column"));
-  strip.append(adder);
+  const empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "No columns yet"), h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."),
+    h("button", { class: "primary", onclick: () => build() }, "Add a column"));
+  const strip = h("div", { class: "board" }, empty, adder);
   const guests = h("div", { class: "guests", role: "status" });
   fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, guests, strip);
   root.classList.add("streams");
 
   const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
-  const empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "No columns yet"), h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."),
-    h("button", { class: "primary", onclick: () => build() }, "Add a column"));
-  strip.prepend(empty);
   const filters = () => board.columns.map(({ filter }) => filter);
   let isOpen = false;
   let isForeign = false; // whether the columns are those of a link, while the user keeps others
