@@ -3,17 +3,18 @@
 // routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
 // rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
-import { Column, tellGap } from "./column.js";
+import { Column } from "./column.js";
 import { aloneParameters, asksSame, readFilter, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
+import { refusalOf } from "./rule_field.js";
 
 const QUIET_MS = 5000; // after which a person who looks is told the truth, before a heartbeat is overdue
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
-export const MAX_COLUMNS = 40;
+const MAX_COLUMNS = 40;
 const MAX_SHARED_CHARS = 40_000; // of rules in the address of the shared stream; a server reads 64 KiB
 
 export class Board {
@@ -25,27 +26,17 @@ export class Board {
     /** @type {Column[]} */ this.columns = [];
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
     this.tags = this.askedAt = 0;
-    this.history = Promise.resolve();
     this.floor = new LogFloor(app.client);
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
 
-  /** Shows these columns instead of those that are open. @param {(import("./filter.js").Filter | import("./kept.js").Kept)[]} all */
-  open(all) {
-    for (const column of [...this.columns]) this.take(column);
-    this.strip.scrollLeft = 0;
-    for (const one of all.slice(0, MAX_COLUMNS)) this.place(one, this.columns.length);
-    this.changed();
-  }
-
-  /** Follows the columns that are kept: those that stay keep their rows, their connection and their place. @param {import("./kept.js").Kept[]} all */
+  /** Shows these columns: those that are open keep their rows and their connection, and others are closed. @param {any[]} all filters, or columns that are kept */
   follow(all) {
     for (const column of [...this.columns]) if (!all.some(({ id }) => id === column.kept.id)) this.take(column);
-    for (const [index, one] of all.entries()) {
+    for (const [index, one] of all.slice(0, MAX_COLUMNS).entries()) {
       const known = this.columns.find(({ kept }) => kept.id === one.id);
       if (!known) this.place(one, index);
-      else this.change(known, readFilter(one)).kept = one;
-      if (this.columns[index].kept !== one) this.moveTo(this.columns.findIndex(({ kept }) => kept === one), index);
+      else this.move(Object.assign(this.change(known, readFilter(one)), { kept: one }), index);
     }
     this.changed();
   }
@@ -58,11 +49,10 @@ export class Board {
     return this.place({ ...column.kept, ...filter }, index);
   }
 
-  /** @param {import("./filter.js").Filter} filter @param {Column} [replaced] */
-  add(filter, replaced) {
-    const column = replaced ? this.change(replaced, filter) : this.place(filter, this.columns.length);
+  /** @param {any} given a filter, or one that is kept @param {Column | null} [replaced] @param {number} [index] its place, unless it replaces another */
+  add(given, replaced, index = this.columns.length) {
+    const column = replaced ? this.change(replaced, given) : this.place(given, index);
     this.changed();
-    column.element.scrollIntoView({ behavior: "smooth", inline: "nearest" });
     return column;
   }
 
@@ -73,7 +63,7 @@ export class Board {
     column.isAlone = shared + encodeURIComponent(column.rule).length > MAX_SHARED_CHARS;
     this.strip.insertBefore(column.element, this.columns[index]?.element ?? this.strip.querySelector(".add-column"));
     this.columns.splice(index, 0, column);
-    this.history = this.history.then(() => this.loadHistory(column));
+    void this.loadHistory(column);
     return column;
   }
 
@@ -86,29 +76,22 @@ export class Board {
   /** Closes a column; it can be undone for a while. @param {Column} column */
   remove(column) {
     const index = this.columns.indexOf(column);
-    const undone = () => {
-      this.place({ ...column.kept, ...column.filter, id: newKey() }, Math.min(index, this.columns.length));
-      this.changed();
-    };
+    const undone = () => this.add({ ...column.kept, ...column.filter, id: newKey() }, null, Math.min(index, this.columns.length));
     this.take(column);
     this.changed();
     this.app.undo.later({ text: `The column ${column.title} is closed`, undone });
   }
 
-  /** @param {Column} column @param {number} step */
-  move(column, step) {
-    const index = this.columns.indexOf(column);
-    const target = index + step;
-    if (target < 0 || target >= this.columns.length) return;
-    this.moveTo(index, target);
-    this.changed();
-  }
-
-  /** @param {number} index @param {number} target */
-  moveTo(index, target) {
-    const [column] = this.columns.splice(index, 1);
-    this.columns.splice(target, 0, column);
-    this.strip.insertBefore(column.element, this.columns[target + 1]?.element ?? this.strip.querySelector(".add-column"));
+  /** Puts a column elsewhere among the others, if there is such a place. @param {Column} column @param {number} place */
+  move(column, place) {
+    if (!this.columns[place] || this.columns[place] === column) return;
+    const [{ element, rows }, focused] = [column, document.activeElement];
+    const { scrollTop } = rows.scroller;
+    this.columns.splice(this.columns.indexOf(column), 1);
+    this.columns.splice(place, 0, column);
+    this.strip.insertBefore(element, this.columns[place + 1]?.element ?? this.strip.querySelector(".add-column"));
+    rows.scroller.scrollTop = scrollTop; // an element that is put elsewhere begins at its top, without the focus
+    if (element.contains(focused)) /** @type {HTMLElement} */ (focused).focus();
   }
 
   /** Follows the columns with the connections. */
@@ -133,7 +116,7 @@ export class Board {
     column.refusal = null;
     if (column.own?.isFinal) this.connectOwn(column);
     this.changed();
-    if (wasRefused) this.history = this.history.then(() => this.loadHistory(column));
+    if (wasRefused) void this.loadHistory(column);
   }
 
   connectShared() {
@@ -165,7 +148,8 @@ export class Board {
   async findRefused(error) {
     if (error?.status !== 400) return;
     const shared = this.columns.filter((column) => column.rule && !column.isAlone && !column.refusal);
-    await Promise.all(shared.map(async (column) => (column.refusal = await refusalOf(this.app.client, column.rule))));
+    const refusals = await Promise.all(shared.map(({ rule }) => refusalOf(this.app.client, rule)));
+    refusals.forEach((refusal, index) => { if (refusal?.status === 400) shared[index].refusal = refusal; });
     if (shared.some((column) => column.refusal)) this.changed();
     else if (!this.shared?.isFinal) this.app.say(`The filters were not changed: ${explain(error)}`, "danger");
   }
@@ -177,7 +161,7 @@ export class Board {
     column.own = this.app.client.stream({ ...own, kinds: SHOWN_KINDS }, {
       since: placeOf(column.own) || (column.isAlone ? undefined : column.filter.saved ? SAVED_SINCE : OWN_SINCE),
       onMessage: (message) => {
-        if (column.wants(message)) this.deliver([column], message, () => column.ofTag(message.matched));
+        if (message.kind !== "post" || column.wants(message)) column.receive(message, column.ofTag(message.matched));
       },
       onState: () => this.showStates(),
     });
@@ -185,28 +169,21 @@ export class Board {
 
   /** @param {any} message of the shared stream */
   route(message) {
-    const concerned = this.columns.filter((column) => !column.own && !column.refusal);
-    const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((match) =>
-      (column.filter.following ? match.filter === "follow" : match.tag === column.tag));
-    this.deliver(message.kind === "post" ? concerned.filter((column) => matchesOf(column).length) : concerned, message, matchesOf);
-  }
-
-  /** @param {Column[]} columns @param {any} message @param {(column: Column) => any[]} matchesOf */
-  deliver(columns, message, matchesOf) {
-    const { kind } = message;
-    for (const column of columns) {
-      if (kind === "post" || kind === "edit") column.receive(message, matchesOf(column));
-      else if (kind === "delete") column.rows.remove(message.status.id);
-      else if (kind === "gap") column.note("gap", tellGap(message));
-      else if (kind === "warning") column.note("warn", tellWarning(message));
+    for (const column of this.columns.filter((one) => !one.own && !one.refusal)) {
+      const matched = (message.matched ?? []).filter(({ filter, tag }) => (column.filter.following ? filter === "follow" : tag === column.tag));
+      if (message.kind !== "post" || matched.length) column.receive(message, matched);
     }
   }
 
-  /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
+  /**
+   * Loads what the past hour has of a column, as soon as its filter is in force: what happens before is then in the
+   * history, and the rest comes live.
+   * @param {Column} column
+   */
   async loadHistory(column) {
-    await settled(column);
-    if (!this.columns.includes(column) || column.refusal || !(column.rule || column.filter.following)) return;
-    await column.look.begin().catch((error) => column.note("info", `The past hour could not be read: ${explain(error)}`));
+    const isWanted = () => this.columns.includes(column) && !column.refusal && (column.rule || column.filter.following);
+    for (let turn = 0; turn < 100 && isWanted() && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
+    if (isWanted()) await column.look.begin().catch((error) => column.note("info", `The past hour could not be read: ${explain(error)}`));
   }
 
   /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
@@ -226,7 +203,7 @@ export class Board {
   }
 
   showStates() {
-    for (const column of this.columns) column.showState(column.buffer ? "catching up" : undefined);
+    for (const column of this.columns) column.showState();
     this.showTotal();
   }
 
@@ -257,10 +234,6 @@ export class Board {
     this.app.setStatus(kind === "live" ? `live · ${showRate(rate)}${p99}` : text, kind === "refused" ? "bad" : kind);
   }
 
-  get filters() {
-    return this.columns.map((column) => column.filter);
-  }
-
   close() {
     clearInterval(this.timer);
     this.shared?.close();
@@ -268,22 +241,8 @@ export class Board {
   }
 }
 
-/** What the server says of a rule that it does not take, or null. @param {import("./client.js").Client} client @param {string} rule */
-const refusalOf = (client, rule) => client.request("POST", "/v1/rules", { body: { rules: [{ rule }], dry_run: true } }).then(
-  () => null, (error) => (error.status === 400 ? error : null));
-
 /** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
 const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);
 
-/** Waits until the column's filter is in force: what happens before is then in the history, and the rest comes live. @param {Column} column */
-async function settled(column) {
-  for (let turn = 0; turn < 100 && column.element.isConnected && !column.refusal && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
-}
-
 /** @param {string} kind */
 const rank = (kind) => ["live", "wait", "bad", "refused"].indexOf(kind);
-
-function tellWarning(message) {
-  if (message.code === "falling_behind") return `This page reads too slowly: ${message.percent} % of its buffer are in use.`;
-  return `Warning ${message.code}${message.filter ? ` (${message.filter})` : ""}${message.rule ? ` ${message.rule}` : ""}`;
-}

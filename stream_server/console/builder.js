@@ -15,14 +15,6 @@ import { Trial } from "./trial.js";
 const CHECK_MS = 300; // after the last key
 const LANGUAGES = ["ar", "de", "en", "es", "fr", "hi", "id", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "uk", "und", "vi", "zh"];
 
-/** @type {Map<string, string>} logins that were seen, with names, to suggest them */
-const known = new Map();
-
-/** Lets the builder suggest a user later. @param {string} login @param {string} [name] */
-export function remember(login, name) {
-  if (known.size < 500 || known.has(login)) known.set(login, name ?? known.get(login) ?? "");
-}
-
 export class Builder {
   /** @param {any} app @param {import("./filter.js").Filter | null} filter to change, or null for a new column @param {(filter: import("./filter.js").Filter) => void} onDone @param {string} [name] of the draft */
   constructor(app, filter, onDone, name = "column") {
@@ -35,9 +27,10 @@ export class Builder {
     const parts = this.draft ? readFilter(this.draft.filter) : filter ?? newFilter();
     const onChange = () => this.changed();
     this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
-    this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, suggestions: [...known].map(([login, name]) => (name ? `${login} · ${name}` : login)), accept: (text) => this.findUser(text), help: "Written by any of them." });
+    this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, accept: (text) => this.findUser(text), help: "Written by any of them." });
     this.people.input.addEventListener("input", () => { clearTimeout(this.finding); this.finding = setTimeout(() => this.suggestPeople(), CHECK_MS); });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
+    this.fields = [this.words, this.people, this.languages];
     this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
     this.rule = new RuleField(app.client, { label: "Further conditions, as a rule", value: parts.rule, onChange });
@@ -51,10 +44,6 @@ export class Builder {
     this.draft?.typed.forEach((/** @type {string} */ text, /** @type {number} */ at) => (this.fields[at].input.value = text));
     this.changed();
     this.words.input.focus();
-  }
-
-  get fields() {
-    return [this.words, this.people, this.languages];
   }
 
   /** Keeps what was entered for this user until it is done: Escape and the end of the session close the window. */
@@ -80,7 +69,7 @@ export class Builder {
       this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick("People I follow", { following: true }), quick("My saved rules", { saved: "all" }), quick("A 10 % sample", { sample: 10 })),
       h("div", { class: "builder-parts" },
         h("div", { class: "stack" },
-          this.words.element, this.people.element, this.languages.element,
+          this.fields.map(({ element }) => element),
           h("label", {}, "Sample", h("span", { class: "row nowrap" }, this.sample, this.sampleText)),
           this.rule.element,
           h("label", {}, "Title", this.title)),
@@ -150,28 +139,28 @@ export class Builder {
   /** @param {import("./filter.js").Filter} filter */
   done(filter) {
     this.forget();
-    this.trial.chart.clear(); // the column's history is read next, and a user may ask one question at a time
-    this.trial.chart.idle.then(() => this.onDone(filter));
+    this.trial.chart.clear(); // the column's history is read next
+    this.onDone(filter);
   }
 
-  /** Suggests whom the server finds by what was typed. */
+  /** @param {string} text the beginning of a login or a name @returns {Promise<any[]>} users, the one with just this login first */
+  async usersNamed(text) {
+    const query = { q: text.slice(0, 50) };
+    return text ? (await this.app.client.request("GET", "/v1/users/search", { query })).users : [];
+  }
+
   async suggestPeople() {
-    const q = this.people.input.value.trim().slice(0, 50);
-    const found = q ? await this.app.client.request("GET", "/v1/users/search", { query: { q } }).catch(() => null) : null;
-    if (found?.users.length) fill(this.people.suggestions, found.users.map(({ login, name }) => (remember(login, name), h("option", { value: `${login} · ${name}` }))));
+    const users = await this.usersNamed(this.people.input.value.trim()).catch(() => []);
+    if (users.length) fill(this.people.suggestions, users.map(({ login, name }) => h("option", { value: [login, name].filter(Boolean).join(" · ") })));
   }
 
   /** The login of a user who is given by login or name. @param {string} text @returns {Promise<string>} */
   async findUser(text) {
     const wanted = text.split(" · ")[0].replace(/^@/, "").trim();
-    const byName = [...known].find(([, name]) => name.toLowerCase() === wanted.toLowerCase());
-    const login = byName?.[0] ?? wanted;
-    if (!/^\w{1,20}$/.test(login)) throw new Error(`Nobody named ${wanted} was seen here; give the username.`);
-    const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((error) => {
-      throw new Error(error.status === 404 ? `There is no user ${login}.` : explain(error));
-    });
-    remember(user.login, user.name);
-    return user.login;
+    const users = await this.usersNamed(wanted).catch((error) => { throw new Error(explain(error)); });
+    const found = ["login", "name"].flatMap((part) => users.find((user) => user[part].toLowerCase() === wanted.toLowerCase()) ?? [])[0];
+    if (!found) throw new Error(`There is no user ${wanted}.`);
+    return found.login;
   }
 }
 
@@ -179,10 +168,4 @@ export class Builder {
 function checkLanguage(text) {
   if (!/^[a-z]{2,3}(-[a-z0-9]{2,8})*$/i.test(text)) throw new Error("A language is a tag such as en, pt-BR or und.");
   return text.toLowerCase();
-}
-
-/** Suggests the people whom the user follows. @param {any} app */
-export async function rememberFollowing(app) {
-  const answer = await app.client.request("GET", `/v1/users/${app.user.id}/following`, { query: { count: 200 } }).catch(() => ({ users: [] }));
-  for (const user of answer.users) remember(user.login, user.name);
 }

@@ -20,13 +20,14 @@ export class Chips {
     this.values = [...options.values];
     this.committing = Promise.resolve();
     const id = `chips-${Math.random().toString(36).slice(2)}`;
+    const split = () => { if (COMMAS.test(this.input.value)) void this.commit(); };
     this.chips = h("span", { class: "chips" });
     this.problem = h("span", { class: "problem small", role: "alert" });
     this.input = h("input", {
       id, placeholder: options.hint ?? "", list: `${id}-list`, autocapitalize: "none", autocomplete: "off", spellcheck: "false", enterkeyhint: "enter",
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
-      oninput: (/** @type {InputEvent} */ event) => isComposing(event) || this.split(),
-      oncompositionend: () => this.split(),
+      oninput: (/** @type {InputEvent} */ event) => isComposing(event) || split(),
+      oncompositionend: () => split(),
       onpaste: (/** @type {ClipboardEvent} */ event) => this.paste(event),
       onblur: () => this.commit(),
     });
@@ -46,11 +47,6 @@ export class Chips {
       event.preventDefault();
       this.commit();
     } else if (event.key === "Backspace" && !this.input.value && this.values.length) this.remove(this.values.length - 1);
-  }
-
-  /** Takes what was typed before a comma. */
-  split() {
-    if (COMMAS.test(this.input.value)) void this.commit();
   }
 
   /** Fields of one line drop the ends of lines, which separate values here. @param {ClipboardEvent} event */

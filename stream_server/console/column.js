@@ -2,20 +2,16 @@
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
 import { entry, fill, h, icon, menu, number } from "./dom.js";
-import { aloneParameters, SHOWN_KINDS, titleOf, toRule } from "./filter.js";
+import { aloneParameters, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { saveRule } from "./rule_form.js";
 import { Rows } from "./rows.js";
-import { explain, forPeople } from "./forms.js";
+import { forPeople, newKey } from "./forms.js";
 import { Alerts } from "./streams/alerts.js";
-import { dragging, handle, showWidth, widen } from "./streams/arrange.js";
+import { dragging, handle, shift, showWidth, widen } from "./streams/arrange.js";
 import { exportRows } from "./streams/export.js";
 import { LookBack } from "./streams/look_back.js";
-
-const PAGE = 500; // events of one request when a paused column goes on
-const MAX_PAGES = 10;
-const LEFT_OUT_PAGE = 100;
 
 const GAPS = /** @type {Record<string, string>} */ ({
   trimmed: "the log no longer reaches back so far",
@@ -36,9 +32,8 @@ export class Column {
     this.rule = toRule(filter);
     this.plot = new RatePlot();
     this.rows = new Rows(`Posts: ${this.title}`);
-    this.rows.read = (at) => this.readFrom(at);
+    this.rows.read = (at, limit) => this.readFrom(at, limit);
     /** @type {import("./client.js").Stream | null} */ this.own = null;
-    /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
     /** @type {Error | null} */ this.refusal = null; // what the server says of its rule, if it does not take it
     this.isAlone = false; // whether its rule has a stream to itself, see board.js
     this.pausedAt = ""; // the cursor of the pause, while there is one
@@ -104,48 +99,46 @@ export class Column {
       entry("Export as JSON lines", () => exportRows(this, "jsonl")),
       entry("Export as CSV", () => exportRows(this, "csv")),
       entry("Clear", () => this.clear()),
-      entry("Move left", () => board.move(this, -1)),
-      entry("Move right", () => board.move(this, 1)),
+      entry("Move left", () => shift(this, -1)),
+      entry("Move right", () => shift(this, 1)),
       entry("Wider", () => widen(this, 1)),
       entry("Narrower", () => widen(this, -1)),
       entry("Close column", () => board.remove(this)),
     ]);
   }
 
-  /** @param {any} message a `post` or an `edit` @param {any[]} matched its matches that concern this column */
+  /** @param {any} message of any kind @param {any[]} matched its matches that concern this column */
   receive(message, matched) {
-    if (this.buffer) {
-      this.buffer.push([message, matched]);
-      return;
-    }
-    if (message.left || (message.kind === "edit" && (!this.own || this.filter.saved) && !matched.length)) {
-      this.rows.remove((message.left ?? message.status).id, "its new text does not match"); // so it is not for this column
-      return;
-    }
-    this.measure(message.at);
+    const { kind, left, status } = message;
+    if (kind === "gap") this.note("gap", tellGap(message));
+    else if (kind === "warning") this.note("warn", tellWarning(message));
+    else if (kind === "delete") this.rows.remove(status.id);
+    else if (left || (kind === "edit" && (!this.own || this.filter.saved) && !matched.length)) this.rows.remove((left ?? status).id, "its new text does not match");
+    else if (kind === "post" || kind === "edit") this.take(message, matched);
+  }
+
+  /** @param {any} message a `post` or an `edit` that is for this column @param {any[]} matched */
+  take(message, matched) {
+    const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
+    const happened = Date.parse(message.at) + clockOffset;
+    this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN); // the age of what happened before the connection tells nothing of the delivery
     if (message.kind === "post") this.alerts.arrived();
-    if (this.look.range && !this.rows.byId.has(message.status.id)) return; // the column shows another time
-    if (this.pausedAt) {
-      this.missed += 1;
-      this.showState();
-      return;
-    }
-    if (message.kind === "edit") this.rows.replace(this.item(message, matched));
+    const isNew = !this.rows.byId.has(message.status.id);
+    if (isNew && this.look.range) return; // the column shows another time
+    if (isNew && this.pausedAt) this.missed += 1;
+    else if (message.kind === "edit") this.rows.replace(this.item(message, matched));
     else this.rows.add(this.item(message, matched));
+    if (this.pausedAt) this.showState();
   }
 
   /** @returns {[string, string]} a kind of state and its words */
-  describePause() {
+  describe() {
+    if (this.refusal) return ["refused", `refused: ${forPeople(this.refusal.message)}`];
+    if (this.look.range) return this.look.describe();
+    if (!this.pausedAt) return this.board.describe(this.stream);
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
     const text = `paused, ${number(this.missed)} waiting`;
     return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
-  }
-
-  /** Counts an event. Its age tells of the delivery only if it happened after the connection began. @param {string} at */
-  measure(at) {
-    const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
-    const happened = Date.parse(at) + clockOffset;
-    this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
   }
 
   /** Of the matches of a message those that concern a column with a stream to itself. @param {any[]} [matched] */
@@ -154,9 +147,9 @@ export class Column {
     return saved.startsWith("tag:") ? matched.filter(({ tag }) => tag === saved.slice(4)) : matched;
   }
 
-  /** Whether an event is none of another tag of saved rules. @param {any} event */
+  /** Whether an event with a `status` is none of another tag of saved rules. @param {any} event */
   wants(event) {
-    return event.kind !== "post" || !this.filter.saved || this.ofTag(event.matched).length > 0;
+    return !this.filter.saved || this.ofTag(event.matched).length > 0;
   }
 
   /** @param {any} message with a `status` @param {any[]} matched @returns {import("./rows.js").Item} */
@@ -188,66 +181,27 @@ export class Column {
     this.rows.add(noteItem(kind, content));
   }
 
+  /** Notes the place of a pause, or goes on with what is live: what came meanwhile is read into a row that stands for it. */
   togglePause() {
-    if (this.look.range) this.look.show(null);
-    else if (this.pausedAt) this.resume();
-    else this.pause();
-  }
-
-  pause() {
-    const cursor = this.stream?.cursor;
-    if (!cursor || this.buffer) return;
-    this.pausedAt = cursor;
-    this.pausedTime = this.stream?.cursorTime ?? NaN;
+    if (this.look.range) return void this.look.show(null);
+    if (this.pausedAt) this.rows.add(this.rows.leftOut(this.missed, this.pausedAt, true));
     this.missed = 0;
+    this.pausedTime = this.stream?.cursorTime ?? NaN;
+    this.pausedAt = this.pausedAt ? "" : this.stream?.cursor ?? "";
     this.showPause();
     this.showState();
   }
 
-  /** Reads a page of what this column shows. @param {string} since @param {string} kinds @param {number} limit */
-  async page(since, kinds, limit) {
-    const body = { ...aloneParameters(this.filter), kinds, since, wait: "0", limit: String(limit) };
-    const answer = await this.app.client.request("POST", "/v1/events", { body });
-    return { ...answer, events: answer.events.filter((event) => this.wants(event)) };
-  }
-
-  /** Reads what was left out behind a place. @param {string} at */
-  async readFrom(at) {
-    const answer = await this.app.attempt(() => this.page(at, "post", LEFT_OUT_PAGE));
-    const items = answer?.events.map((event) => (event.kind === "gap" ? noteItem("gap", tellGap(event)) : this.item(event, this.ofTag(event.matched))));
-    return answer && { items, at: answer.cursor, more: answer.more };
-  }
-
-  /** Reads what came during the pause, page by page from its cursor, then goes on with what came meanwhile. */
-  async resume() {
-    let [cursor, pages, more] = [this.pausedAt, 0, true];
-    this.buffer = [];
-    this.showState("catching up");
-    try {
-      for (; more && pages < MAX_PAGES; pages++) {
-        const answer = await this.page(cursor, SHOWN_KINDS, PAGE);
-        ({ cursor, more } = answer);
-        this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
-        answer.events.forEach((event) => this.takeOld(event));
-      }
-      if (more) this.note("warn", `More than ${number(PAGE * MAX_PAGES)} events came during the pause; those that follow here are the newest.`);
-      this.pausedAt = "";
-    } catch (error) {
-      this.pausedAt = cursor; // what was read is shown, and the rest waits for the next attempt
-      this.app.say(explain(error), "danger");
-    }
-    const buffered = this.buffer ?? [];
-    this.buffer = null;
-    for (const [message, matched] of buffered) this.receive(message, matched);
-    this.showPause();
-    this.showState();
-  }
-
-  takeOld(event) {
-    if (event.kind === "post") this.rows.add(this.item(event, this.ofTag(event.matched)));
-    else if (event.kind === "delete" || event.left) this.rows.remove((event.left ?? event.status).id);
-    else if (event.kind === "edit") this.rows.replace(this.item(event, this.ofTag(event.matched)));
-    else if (event.kind === "gap") this.rows.add(noteItem("gap", tellGap(event)));
+  /** Reads what came behind a place: of a post that was edited since, its last version. @param {string} at @param {number} limit */
+  async readFrom(at, limit) {
+    const body = { ...aloneParameters(this.filter), kinds: "post,edit", since: at, wait: "0", limit: String(limit) };
+    const answer = await this.app.attempt(() => this.app.client.request("POST", "/v1/events", { body }));
+    if (!answer) return null;
+    const items = answer.events.flatMap((event) => {
+      if (event.kind === "gap") return noteItem("gap", tellGap(event));
+      return event.left || !this.wants(event) ? [] : this.item(event, this.ofTag(event.matched));
+    });
+    return { items, at: answer.cursor, more: answer.more };
   }
 
   showPause() {
@@ -258,9 +212,8 @@ export class Column {
     fill(this.pauseButton, icon(this.pausedAt ? "play" : "pause"));
   }
 
-  /** @param {string} [doing] instead of what the connection does */
-  showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${forPeople(this.refusal.message)}`] : this.look.range ? this.look.describe() : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
+  showState() {
+    const [kind, text] = this.describe();
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     showWidth(this);
@@ -278,7 +231,7 @@ export class Column {
     this.plot.draw();
     fill(this.rate, showRate(this.plot.rate()));
     fill(this.age, this.plot.ages.length ? `${showAge(this.plot.age(0.5))} · p99 ${showAge(this.plot.age(0.99))}` : "");
-    this.showState(this.buffer ? "catching up" : undefined);
+    this.showState();
     this.rows.look();
   }
 
@@ -290,7 +243,13 @@ export class Column {
 }
 
 /** @param {string} kind @param {any} content @returns {import("./rows.js").Item} */
-const noteItem = (kind, content) => ({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
+const noteItem = (kind, content) => ({ id: newKey(), make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
 
 /** @param {any} gap a message or an event */
-export const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;
+const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;
+
+/** @param {any} warning */
+function tellWarning({ code, percent, filter, rule }) {
+  if (code === "falling_behind") return `This page reads too slowly: ${percent} % of its buffer are in use.`;
+  return `Warning ${code}${filter ? ` (${filter})` : ""}${rule ? ` ${rule}` : ""}`;
+}

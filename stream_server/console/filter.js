@@ -19,8 +19,7 @@ const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
 export function term(word) {
   const text = word.trim();
   const isPlain = PLAIN_WORD.test(text) && !/^(and|or)$/i.test(text) && !/^[#@$]\d+$/.test(text);
-  if (isPlain) return text;
-  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+  return isPlain ? text : `"${text.replace(/[\\"]/g, "\\$&")}"`;
 }
 
 /** @param {string[]} alternatives */
@@ -36,8 +35,7 @@ export function toRule(filter) {
   if (filter.following || filter.saved || !(filter.words.length || filter.people.length || filter.boxes.length || filter.rule.trim())) return "";
   const own = filter.rule.trim();
   const narrower = [anyOf(filter.languages.map((tag) => `lang:${tag}`)), narrows(filter) ? `sample:${filter.sample}` : ""];
-  const before = beforeOwn(filter);
-  return [before, isGroup(filter) ? `(${own})` : own, ...narrower].filter(Boolean).join(" ");
+  return [beforeOwn(filter), isGroup(filter) ? `(${own})` : own, ...narrower].filter(Boolean).join(" ");
 }
 
 /** @param {Filter} filter */
@@ -84,9 +82,8 @@ export function titleOf(filter) {
   if (filter.title) return filter.title;
   if (filter.following) return "People I follow";
   if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
-  const people = filter.people.map((login) => `@${login}`);
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
-  const named = [...filter.words, ...people, ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
+  const named = [...filter.words, ...filter.people.map((login) => `@${login}`), ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
   const tail = filter.languages.length ? ` in ${filter.languages.join(", ")}` : "";
   if (!named.length) return (narrows(filter) ? `A ${filter.sample} % sample` : "Everything") + tail;
   return named.join(", ") + tail;

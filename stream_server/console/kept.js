@@ -3,7 +3,7 @@
 // count of its changes (`v`), so that tabs which change something at the same moment come to the same columns: both keep what
 // they added, and of one column the later change stays. Ids of closed columns are remembered, so that no tab brings one back.
 
-import { fromHash, newFilter, short } from "./filter.js";
+import { fromHash, short } from "./filter.js";
 import { newKey } from "./forms.js";
 import { BASE, store, stored } from "./session.js";
 
@@ -63,8 +63,7 @@ export class Keeper {
    */
   save(columns, heard) {
     const before = new Map(this.state.columns.map((one) => [one.id, one]));
-    for (const column of columns) column.kept = keptOf(column);
-    const shown = columns.map(({ kept }) => kept);
+    const shown = columns.map((column) => (column.kept = keptOf(column)));
     setPlaces(shown);
     for (const kept of shown) {
       const known = before.get(kept.id);
@@ -80,10 +79,7 @@ export class Keeper {
 }
 
 /** @param {import("./column.js").Column} column @returns {Kept} */
-function keptOf({ kept, filter }) {
-  const parts = newFilter();
-  return { id: kept.id, ...Object.fromEntries(Object.entries(kept).filter(([name]) => !(name in parts))), ...short(filter) };
-}
+const keptOf = ({ kept, filter }) => ({ id: kept.id, ...Object.fromEntries(Object.entries(kept).filter(([name]) => !(name in filter))), ...short(filter) });
 
 /** Lets the places grow from the first column to the last; only those that have to get a new one. @param {Kept[]} all */
 function setPlaces(all) {

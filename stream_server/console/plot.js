@@ -11,12 +11,15 @@ const AGES = 300; // of the latest events, for the median and the 99th percentil
 export const stretched = (name, width, height, label, ...parts) =>
   svg("svg", { class: name, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label }, parts);
 
+/** The path of a bar for each count, one unit wide and high; the least is still seen. @param {number[]} counts @param {number} top */
+export const bars = (counts, top) => counts.map((count, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.05, count / top)}` : "")).join("");
+
 /** Counts what arrives, and draws it once a second. */
 export class RatePlot {
   constructor() {
     this.bars = svg("path", {});
     this.root = stretched("plot", SECONDS, 1, "events in each second of the last minute", this.bars);
-    this.counts = new Uint32Array(SECONDS);
+    this.counts = Array(SECONDS).fill(0); // of the last minute, the oldest first; the last one is of the second that still runs
     this.second = Math.floor(Date.now() / 1000);
     /** @type {number[]} */ this.ages = [];
   }
@@ -24,8 +27,8 @@ export class RatePlot {
   /** @param {number} at when the event happened, in ms by this machine's clock @param {number} ageMs how old it was when it came, or NaN for one that was read later */
   add(at, ageMs) {
     this.advance();
-    const second = Math.min(this.second, Math.floor(at / 1000));
-    if (second > this.second - SECONDS) this.counts[second % SECONDS] += 1;
+    const index = SECONDS - 1 - Math.max(0, this.second - Math.floor(at / 1000));
+    if (index >= 0) this.counts[index] += 1;
     if (!Number.isFinite(ageMs)) return;
     this.ages.push(Math.max(0, ageMs));
     if (this.ages.length > AGES) this.ages.shift();
@@ -33,19 +36,14 @@ export class RatePlot {
 
   advance() {
     const now = Math.floor(Date.now() / 1000);
-    for (let passed = Math.min(SECONDS, now - this.second); passed > 0; passed--) this.counts[(now - passed + 1) % SECONDS] = 0;
+    for (let passed = Math.min(SECONDS, now - this.second); passed > 0; passed--) this.counts = [...this.counts.slice(1), 0];
     this.second = now;
-  }
-
-  /** The counts of the last minute, the oldest first. The last one is of the second that still runs. */
-  minute() {
-    this.advance();
-    return Array.from({ length: SECONDS }, (_, index) => this.counts[(this.second + 1 + index) % SECONDS]);
   }
 
   /** Events a second over the last ten whole seconds. */
   rate() {
-    return this.minute().slice(-11, -1).reduce((sum, count) => sum + count, 0) / 10;
+    this.advance();
+    return this.counts.slice(-11, -1).reduce((sum, count) => sum + count, 0) / 10;
   }
 
   /** @param {number} share such as 0.5 @returns {number} an age in ms, NaN without events */
@@ -55,9 +53,8 @@ export class RatePlot {
   }
 
   draw() {
-    const counts = this.minute();
-    const top = Math.max(4, ...counts);
-    this.bars.setAttribute("d", counts.map((count, index) => (count ? `M${index + 0.5} 1V${1 - Math.max(0.07, count / top)}` : "")).join(""));
+    this.advance();
+    this.bars.setAttribute("d", bars(this.counts, Math.max(4, ...this.counts)));
   }
 }
 

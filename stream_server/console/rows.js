@@ -4,22 +4,28 @@
 // Inserting each arrival by itself, or more than a few hundred rows, makes frames late: at 500 posts a second the page
 // freezes. So at most 300 rows are in the page and 2,000 records in memory. While somebody reads or is about to press
 // something, nothing moves: arrivals wait and are counted, an edit waits, and a deleted row leaves its place empty. A hidden
-// tab gets no frames, so there they wait too. Where more came than can be shown, a row stands for the rest.
+// tab gets no frames, so there they wait too. Where more came than can be shown, and where a pause was, a row stands for the rest.
 
 import { fill, h, icon, number, svg } from "./dom.js";
+import { newKey } from "./forms.js";
 import { quieten, rove } from "./rove.js";
 
 export const MAX_RECORDS = 2000;
-export const MAX_ROWS = 300;
+const MAX_ROWS = 300;
+const PAGE = 100; // of those that were left out, when one asks for them
+const [LONG_PAGE, MAX_PAGES] = [500, 10]; // after a pause
 const MAX_BELOW = 50; // rows that are left below a gap, so that one finds what one has read
 const PRESS_MS = 1000; // the focus that comes within this time of a press is of the press
 const REST_MS = 6; // an insertion that took longer is followed by a rest
 const OPEN = "[data-act=why][aria-expanded=true], details[open] > summary";
 
 /**
- * @typedef {{id?: string, at?: string, event?: any, make: () => HTMLElement, row?: HTMLElement}} Item `at`: the cursor of its message, or its time
- * @typedef {Item & {count: number, tell: () => void}} LeftOut so many items that came after `at` and are not shown
+ * @typedef {{id: string, at?: string, event?: any, make: () => HTMLElement, row?: HTMLElement}} Item `at`: the cursor of its message, or its time
+ * @typedef {Item & {count: number, isWanted: boolean, tell: () => void}} LeftOut so many items that came after `at` and are not shown; `isWanted`: they are loaded unasked
  */
+
+/** How many posts or notes some items stand for. @param {any[]} items */
+const sizeOf = (items) => items.reduce((sum, { count = 1 }) => sum + count, 0);
 
 export class Rows {
   /** @param {string} label */
@@ -28,7 +34,7 @@ export class Rows {
     /** @type {Item[]} */ this.waiting = []; // not yet in the page, oldest first
     /** @type {Map<string, Item>} */ this.byId = new Map();
     /** @type {(() => void)[]} */ this.later = []; // what was to be done to rows while the reader held them
-    /** @type {((at: string) => Promise<{items: Item[], at: string, more: boolean}>) | null} */ this.read = null; // items behind a place, oldest first
+    /** @type {((at: string, limit: number) => Promise<{items: Item[], at: string, more: boolean} | null>) | null} */ this.read = null; // items behind a place, oldest first
     this.dropped = 0; // since the last insertion, because too many waited
     this.total = 0;
     this.cap = MAX_ROWS; // of rows in the page; more while one looks back
@@ -43,7 +49,7 @@ export class Rows {
     this.label = label;
     this.feed = h("div", { class: "rows" });
     this.setStop = rove(this.feed);
-    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => this.scrolled(), onfocusout: () => this.schedule(), ...hover,
+    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => { this.look(); this.tellNewer(); }, onfocusout: () => this.schedule(), ...hover,
       onpointerdown: (event) => { this.pressedAt = event.timeStamp; }, onkeydown: () => { this.isPressed = false; },
       onfocusin: (event) => { this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; } }, this.feed, this.end);
     const touch = (/** @type {TouchEvent} */ event) => void ((this.isTouched = event.touches.length > 0), this.schedule());
@@ -59,26 +65,25 @@ export class Rows {
     return Boolean((selection && !selection.isCollapsed && selection.containsNode(feed, true)) || feed.querySelector(OPEN));
   }
 
+  /** Those whose id is not known yet; it is from now on. @param {Item[]} items */
+  fresh(items) {
+    return items.filter((item) => !this.byId.has(item.id) && this.byId.set(item.id, item));
+  }
+
   /** Adds the newest row; one with a known id is left out. @param {Item} item */
   add(item) {
-    if (item.id !== undefined) {
-      if (this.byId.has(item.id)) return;
-      this.byId.set(item.id, item);
-    }
+    if (!this.fresh([item]).length) return;
     this.total += 1;
     this.waiting.push(item);
-    if (this.waiting.length > MAX_RECORDS) {
-      this.forget(this.waiting.shift());
-      this.dropped += 1;
-    }
+    if (this.waiting.length > MAX_RECORDS) this.dropped += this.forget(this.waiting.splice(0, 1));
     this.schedule();
   }
 
   /** Puts a row in the place of the one with the same id; a new one is added. @param {Item} item */
   replace(item) {
-    const known = this.byId.get(item.id ?? "");
+    const known = this.byId.get(item.id);
     if (!known) return this.add(item);
-    known.make = item.make;
+    Object.assign(known, { make: item.make, event: item.event });
     if (!known.row || known.row.classList.contains("edited")) return;
     known.row.classList.add("edited");
     this.later.push(() => known.row?.isConnected && known.row.replaceWith(this.draw(known)));
@@ -97,15 +102,10 @@ export class Rows {
 
   /** Adds rows that are older than all others. @param {Item[]} items newest first @returns {number} how many were not there yet */
   addOlder(items) {
-    const before = this.byId.size;
-    for (const item of items) {
-      if (item.id !== undefined && this.byId.has(item.id)) continue;
-      if (item.id !== undefined) this.byId.set(item.id, item);
-      this.items.push(item);
-    }
-    const added = this.byId.size - before;
+    const fresh = this.fresh(items);
+    this.items.push(...fresh);
     this.showMore(items.length);
-    return added;
+    return fresh.length;
   }
 
   /** Shows rows that are held below those in the page. @param {number} count @returns {number} how many */
@@ -140,7 +140,7 @@ export class Rows {
   remove(id, why = "deleted") {
     const item = this.byId.get(id);
     if (!item) return;
-    this.forget(item);
+    this.byId.delete(id);
     this.items = this.items.filter((one) => one !== item);
     this.waiting = this.waiting.filter((one) => one !== item);
     if (item.row?.isConnected && this.isHeld) this.vacate(item.row, why);
@@ -158,8 +158,11 @@ export class Rows {
     if (hadFocus) place.focus({ preventScroll: true });
   }
 
-  /** @param {Item | undefined} item */
-  forget(item) { if (item?.id !== undefined) this.byId.delete(item.id); }
+  /** @param {Item[]} items @returns {number} how many they stood for */
+  forget(items) {
+    for (const { id } of items) this.byId.delete(id);
+    return sizeOf(items);
+  }
 
   schedule() {
     if (this.isScheduled) return;
@@ -181,51 +184,53 @@ export class Rows {
     if (arrived.length) this.cap = MAX_ROWS;
     if (arrived.length > MAX_ROWS) {
       const rest = arrived.splice(MAX_ROWS - 1 - Math.min(MAX_BELOW, this.feed.childElementCount));
-      for (const item of rest) this.forget(item);
-      arrived.push(this.leftOut(rest.length + this.dropped));
+      arrived.push(this.leftOut(this.forget(rest) + this.dropped, this.items.find((one) => one.at)?.at));
       this.dropped = 0;
     }
     if (arrived.length) {
       this.feed.prepend(...arrived.map((item) => this.draw(item)));
       this.items.unshift(...arrived);
       this.trim();
+      for (const item of /** @type {LeftOut[]} */ (arrived)) if (item.isWanted) void this.load(item, LONG_PAGE, MAX_PAGES);
     }
     this.tellNewer();
   }
 
-  /** A row in the place of those that came faster than they could be shown. @param {number} count @returns {LeftOut} */
-  leftOut(count) {
+  /** A row in the place of posts that are not shown. @param {number} count @param {string} [at] behind which they came @param {boolean} [isWanted] @returns {LeftOut} */
+  leftOut(count, at, isWanted = false) {
     const said = h("span", { class: "grow" });
-    const item = /** @type {LeftOut} */ ({ count, at: this.items.find((one) => one.at)?.at });
-    item.tell = () => fill(said, `${item.count} posts are left out here: they came while this column stood still, or faster than it can show them.`);
-    item.make = () => h("article", { class: "row-note gap" }, icon("gap"), said, item.at && this.read && h("button", { class: "link", onclick: () => this.load(item) }, "Load them"));
+    const item = /** @type {LeftOut} */ ({ id: newKey(), count, at, isWanted });
+    item.tell = () => fill(said, `${item.count || "Some"} posts are left out here: they came while this column stood still, or faster than it can show them.`);
+    item.make = () => h("article", { class: "row-note gap" }, icon("gap"), said, at && this.read && h("button", { class: "link", onclick: () => this.load(item, PAGE, 1) }, "Load them"));
     item.tell();
     return item;
   }
 
-  /** Shows the next of those that were left out, the oldest first, below the row that stands for them. @param {LeftOut} gap */
-  async load(gap) {
-    const page = await this.read?.(gap.at ?? "");
+  /** Shows the next of those that were left out, the oldest first, below the row that stands for them. @param {LeftOut} gap @param {number} limit of a page @param {number} pages */
+  async load(gap, limit, pages) {
+    const page = await this.read?.(gap.at ?? "", limit);
     const index = this.items.indexOf(gap);
-    if (!page || index < 0 || !gap.row) return;
-    const fresh = page.items.filter((item) => !this.byId.has(item.id ?? "")).reverse();
-    const isWhole = !page.more || page.items.some((item) => this.items.indexOf(this.byId.get(item.id ?? "") ?? gap) < index);
-    for (const item of fresh) if (item.id !== undefined) this.byId.set(item.id, item);
+    if (!page || index < 0 || !gap.row || (pages > 1 && this.isHeld)) return; // the row stays, with its button
+    const reached = page.items.findIndex(({ id }) => this.items.indexOf(this.byId.get(id) ?? gap) < index); // from there on they are above, or come live
+    const fresh = this.fresh(page.items.slice(0, reached < 0 ? page.items.length : reached)).reverse();
     gap.row.after(...fresh.map((item) => this.draw(item)));
     this.items.splice(index + 1, 0, ...fresh);
     [gap.at, gap.count] = [page.at, gap.count - fresh.length];
     gap.tell();
-    if (isWhole || gap.count <= 0) {
+    const isWhole = !page.more || reached >= 0 || gap.count <= 0;
+    if (isWhole) {
       this.items.splice(index, 1);
+      this.byId.delete(gap.id);
       if (gap.row.contains(document.activeElement)) /** @type {any} */ (gap.row.nextElementSibling)?.focus({ preventScroll: true });
       gap.row.remove();
     }
     this.trim();
+    if (!isWhole && pages > 1) await this.load(gap, limit, pages - 1);
   }
 
   /** Keeps both caps, and says so at the end of the list. */
   trim() {
-    for (const item of this.items.splice(MAX_RECORDS)) this.forget(item);
+    this.forget(this.items.splice(MAX_RECORDS));
     while (this.feed.childElementCount > this.cap) this.feed.lastElementChild?.remove();
     for (let index = this.cap; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
     this.showRole();
@@ -242,14 +247,9 @@ export class Rows {
   }
 
   tellNewer() {
-    const count = this.waiting.length + this.dropped;
+    const count = sizeOf(this.waiting) + this.dropped;
     this.newer.hidden = !count || !this.isHeld;
     if (!this.newer.hidden) this.newer.textContent = `▲ ${number(count)} new`;
-  }
-
-  scrolled() {
-    this.look();
-    this.tellNewer();
   }
 
   /** Goes on if what held the rows is over; not each end of it is an event. */

@@ -31,17 +31,18 @@ export class Trial {
   /** @param {string} rule */
   async show(rule) {
     this.rule = rule;
+    this.chart.clear();
     fill(this.root, h("p", { class: "muted" }, rule ? "Reading the past hour…" : "To try a filter, give words, people, areas or conditions."));
     if (!rule) return;
-    this.chart.clear();
-    await this.chart.idle;
-    if (rule !== this.rule) return;
     const body = { rule, minutes: 60, near_misses: true };
-    const [found, error] = await inTurn(() => this.app.client.request("POST", "/v1/rules/preview", { body })).then((answer) => [answer], (error) => [null, error]);
-    if (rule !== this.rule) return;
-    if (found) this.draw(found);
-    else fill(this.root, h("p", { class: "problem" }, explain(error)));
-    if (found) await this.chart.show(rule); // after the preview: a user may ask one question at a time
+    try {
+      const found = await inTurn(() => this.app.client.request("POST", "/v1/rules/preview", { body }));
+      if (rule !== this.rule) return;
+      this.draw(found);
+      await this.chart.show(rule);
+    } catch (error) {
+      if (rule === this.rule) fill(this.root, h("p", { class: "problem" }, explain(error)));
+    }
     if (rule === this.rule) this.root.scrollIntoView({ block: "nearest" });
   }
 

@@ -208,6 +208,37 @@ async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool
     await still.page.unroute_all()
 
 
+async def test_what_came_during_a_pause_is_read_below_what_came_since(still: Still) -> None:
+    """Page by page, the last version of each post. What a page has beyond the posts above comes live."""
+    asked: list[dict[str, Any]] = []
+    pages = [[("post", 5), ("edit", 5), ("post", 6)], [("post", 7), ("post", 8), ("post", 9)]]
+
+    async def answer(route: Route) -> None:
+        body = route.request.post_data_json or {}
+        if "explain" not in body:  # it asks how far the log goes back
+            return await route.fulfill(json={"events": [], "cursor": "none", "more": False})
+        asked.append(body)
+        if len(asked) == 2:
+            await still.say(8, 1)
+            await expect(still.posts.first).to_contain_text("flood 8")
+        events = await still.page.evaluate("all => all.map(([kind, n]) => message(kind, n))", pages[len(asked) - 1])
+        return await route.fulfill(json={"events": events, "cursor": f"p{len(asked)}", "more": True})
+
+    await still.begin(5)
+    await still.column.get_by_role("button", name="Pause").click()
+    await still.say(5, 3)
+    await expect(still.column.locator(".state")).to_have_text("paused, 3 waiting")
+    await still.page.route("**/v1/events", answer)
+    await still.column.get_by_role("button", name="Resume").click()
+    texts = still.posts.locator(".text")
+    await expect(texts).to_have_text([f"flood {n}" for n in range(8, -1, -1)])
+    assert [one["since"] for one in asked] == ["f4post", "p1"]
+    await expect(still.column.locator(".row-note")).to_have_count(0)
+    await still.say(9, 1)
+    await expect(texts).to_have_text([f"flood {n}" for n in range(9, -1, -1)])
+    await still.page.unroute_all()
+
+
 COUNT_SAID = """
 () => {
   window.said = [];
@@ -267,8 +298,11 @@ async def test_a_column_is_one_stop_with_arrow_keys_inside(still: Still) -> None
     await keys.press("Tab")
     assert await still.page.evaluate(FOCUSED) == "29 post"
     await keys.press("Tab")
+    await expect(still.column.get_by_role("button", name="Older")).to_be_focused()
+    await keys.press("Tab")
     assert await still.page.evaluate("document.activeElement.closest('.column')") is None
-    await keys.press("Shift+Tab")
+    for _ in range(2):
+        await keys.press("Shift+Tab")
     steps = {
         "ArrowDown": "28 post", "PageDown": "27 post", "ArrowUp": "28 post", "PageUp": "29 post", "k": "29 post",
         "End": "0 post", "Home": "29 post", "j": "28 post", "ArrowRight": "28 author", "ArrowLeft": "28 post",

@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Download, Locator, Page, Route, expect
 
 from tests.browser.windows import Windows, named_user
-from tests.end_to_end.api import Api
+from tests.end_to_end.api import Api, mint
 
 pytestmark = pytest.mark.extended
 
@@ -214,8 +214,12 @@ async def test_a_file_has_the_rows_and_no_formulas_and_clear_can_be_undone(
     assert all(event["cursor"] for event in events)
     await press(column, "Clear")
     await expect(rows).to_have_count(0)
-    await site_api.post(reader["id"], "after")
+    made = await site_api.post(reader["id"], "before an edit")
     await expect(rows).to_have_count(1)
+    await site_api.done("PATCH", f"/v1/statuses/{made['id']}", token=mint(reader["id"]), json={"message": "after"})
+    await expect(rows.locator(".text")).to_have_text(["after"])
+    _, lines = await saved(page, column, "Export as JSON lines", tmp_path)
+    assert json.loads(lines)["status"]["message"] == "after"
     await window.button("Undo").click()
     await expect(rows).to_have_count(len(FORMULAS) + 1)
     assert (await column.locator(".rows").evaluate(ORDER)) == ["after", *FORMULAS[::-1]]

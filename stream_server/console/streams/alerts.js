@@ -3,6 +3,7 @@
 // notification of the browser. The user's own choice, kept with the column, and never a part of an address.
 
 import { fill, h } from "../dom.js";
+import { problemBox } from "../forms.js";
 import { counted } from "../people/text.js";
 
 const [SHOW_MS, SOUND_MS, NOTICE_MS] = [300, 3000, 10_000]; // at 200 posts a second the title changes only so often
@@ -66,7 +67,7 @@ export class Alerts {
   choose() {
     const { column } = this;
     const { alerts } = column.kept;
-    const problem = h("p", { class: "problem", role: "alert" });
+    const problem = problemBox();
     const changed = async (/** @type {any} */ { target }) => {
       if (target === all && !all.checked) tone.checked = notice.checked = false;
       all.checked ||= tone.checked || notice.checked;

@@ -9,13 +9,11 @@ const WIDTHS = ["narrow", "normal", "wide"];
 const START_PX = 8; // a shorter way is a click
 const placeOf = (/** @type {Column} */ column) => column.board.columns.indexOf(column);
 
-/** @param {Column} column @param {number} place */
-function moveTo(column, place) {
-  const { board, element, rows, app, title } = column;
-  const [focused, top] = [document.activeElement, rows.scroller.scrollTop];
-  board.move(column, place - placeOf(column));
-  rows.scroller.scrollTop = top; // an element that is put elsewhere begins at its top, without the focus
-  if (element.contains(focused)) /** @type {HTMLElement} */ (focused).focus();
+/** @param {Column} column @param {number} step */
+export function shift(column, step) {
+  const { board, app, title } = column;
+  board.move(column, placeOf(column) + step);
+  board.changed();
   app.say(`${title} is column ${placeOf(column) + 1} of ${board.columns.length}`);
 }
 
@@ -23,7 +21,7 @@ function moveTo(column, place) {
 export function handle(column) {
   const key = (/** @type {KeyboardEvent} */ event) => {
     const step = Number(event.key === "ArrowRight") - Number(event.key === "ArrowLeft");
-    if (step) (event.preventDefault(), moveTo(column, placeOf(column) + step));
+    if (step) (event.preventDefault(), shift(column, step));
   };
   return h("button", { class: "quiet grip", title: "Move: drag, or arrow keys", "aria-label": "Move the column: arrow keys", onkeydown: key }, icon("grip"));
 }
@@ -36,7 +34,7 @@ export function dragging(column) {
     const isDrop = column.element.classList.contains("dragged") && type === "pointerup" && place !== placeOf(column);
     column.element.classList.remove("dragged");
     start = NaN;
-    if (isDrop) moveTo(column, place);
+    if (isDrop) shift(column, place - placeOf(column));
   };
   const begin = (/** @type {any} */ event) => {
     if (event.button || event.pointerType === "touch" || event.target.closest("button:not(.grip), .menu")) return;

@@ -7,7 +7,8 @@ import { counted } from "../people/text.js";
 /** @typedef {{from: number, to: number}} Range in ms since 1970 */
 /** @typedef {import("../counts.js").CountBucket} Bucket */
 
-const clock = (/** @type {number} */ ms) => new Date(ms).toLocaleString([], { dateStyle: Date.now() - ms < 20 * 3_600_000 ? undefined : "short", timeStyle: "short", hour12: false });
+/** A time, with its day if it is long past. @param {number} ms since 1970 @param {"short" | "medium"} [timeStyle] */
+export const clock = (ms, timeStyle = "short") => new Date(ms).toLocaleString([], { dateStyle: Date.now() - ms < 20 * 3_600_000 ? undefined : "short", timeStyle, hour12: false });
 /** @param {Range} range */
 export const words = ({ from, to }) => `${clock(from)} to ${clock(to)}`;
 

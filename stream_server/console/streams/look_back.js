@@ -62,7 +62,6 @@ export class LookBack {
   /** Shows the posts of a time, or with null what is live again. @param {import("./brush.js").Range | null} range */
   show(range) {
     const { column } = this;
-    if (column.buffer) return column.app.say("The column reads what came during its pause. Try again in a moment.", "warn");
     if (range) [this.from.value, this.to.value] = [local(range.from), local(range.to)];
     else if (column.element.contains(document.activeElement)) column.element.focus();
     fill(this.problem);

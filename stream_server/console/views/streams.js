@@ -2,7 +2,7 @@
 // The view Streams: columns of posts as they happen, each with a filter, all with rules over one connection.
 
 import { Board } from "../board.js";
-import { Builder, rememberFollowing } from "../builder.js";
+import { Builder } from "../builder.js";
 import { fill, h, icon, neighbour } from "../dom.js";
 import { aloneParameters, fromHash, readFilter, toHash } from "../filter.js";
 import { areSame, Keeper, KEPT, load } from "../kept.js";
@@ -13,17 +13,18 @@ const FIRST = () => [{ id: "first-1" }, { id: "first-2", following: true }, { id
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
-  const strip = h("div", { class: "board" });
   const tabs = h("nav", { class: "column-tabs", "aria-label": "Columns" });
   const adder = h("div", { class: "add-column" }, h("button", { class: "quiet", onclick: () => build() }, icon("plus"), "Add a column"));
-  strip.append(adder);
+  const empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "No columns yet"), h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."),
+    h("button", { class: "primary", onclick: () => build() }, "Add a column"));
+  const strip = h("div", { class: "board" }, empty, adder);
   const guests = h("div", { class: "guests", role: "status" });
   fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, guests, strip);
   root.classList.add("streams");
 
   const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
-  let empty = /** @type {HTMLElement | null} */ (null);
+  const filters = () => board.columns.map(({ filter }) => filter);
   let isOpen = false;
   let isForeign = false; // whether the columns are those of a link, while the user keeps others
   let keeper = new Keeper();
@@ -34,13 +35,10 @@ export function mount(root, app) {
       const all = keeper.save(board.columns, heard);
       if (!areSame(all, board.columns.map(({ kept }) => kept))) return board.follow(all); // which comes back here
     }
-    empty?.remove();
-    empty = board.columns.length ? null : h("div", { class: "empty" }, h("h2", {}, "No columns yet"),
-      h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: () => build() }, "Add a column"));
-    if (empty) strip.prepend(empty);
+    empty.hidden = board.columns.length > 0;
     fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title), " ", column.alerts.badges[1])),
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
-    if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(board.filters)}`);
+    if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(filters())}`);
   }
 
   /** @param {any[]} columns filters, or columns that are kept @param {boolean} areGuests */
@@ -48,7 +46,8 @@ export function mount(root, app) {
     isOpen = false;
     isForeign = areGuests;
     keeper = new Keeper();
-    board.open(columns);
+    board.follow(columns);
+    strip.scrollLeft = 0;
     isOpen = true;
     settle();
   }
@@ -57,13 +56,13 @@ export function mount(root, app) {
 
   /** Shows the columns that the address names, or else one's own: the address of an open tab may be older than those. */
   function show() {
-    const filters = named(location.hash);
+    const linked = fromHash(location.hash.split("/")[2] ?? "");
     const own = load()?.columns;
-    const isLink = filters && own && !history.state?.own && toHash(filters) !== toHash(own.map(readFilter));
-    const isShown = board.columns.length && (isLink ? isForeign && toHash(filters) === toHash(board.filters) : !isForeign && (own || !filters));
+    const isLink = linked && own && !history.state?.own && toHash(linked) !== toHash(own.map(readFilter));
+    const isShown = board.columns.length && (isLink ? isForeign && toHash(linked) === toHash(filters()) : !isForeign && (own || !linked));
     if (isShown) settle();
-    else if (isLink) open(filters, true);
-    else open(own ?? filters ?? FIRST(), false);
+    else if (isLink) open(linked, true);
+    else open(own ?? linked ?? FIRST(), false);
   }
 
   const onStorage = (/** @type {StorageEvent} */ { key, newValue }) => { if (key === KEPT && newValue && root.isConnected && !isForeign) columnsChanged(newValue); };
@@ -72,7 +71,7 @@ export function mount(root, app) {
     fill(guests, isForeign && [
       h("p", {}, "These columns come from a link. Yours are as you left them."),
       h("button", { onclick: () => open(kept(), false) }, "Back to mine"),
-      h("button", { onclick: () => open([...kept(), ...board.filters], false) }, "Add to mine"),
+      h("button", { onclick: () => open([...kept(), ...filters()], false) }, "Add to mine"),
       h("button", { onclick: () => ((isForeign = false), (keeper = new Keeper()), settle()) }, "Keep instead of mine")]);
     columnsChanged();
   }
@@ -85,7 +84,6 @@ export function mount(root, app) {
 
   addEventListener("storage", onStorage);
   show();
-  rememberFollowing(app);
 
   return {
     unmount() {
@@ -127,6 +125,3 @@ function follow(app, uid, name) {
   const done = (/** @type {any} */ answer) => answer?.requested && app.say(`You asked to follow ${name}: the account is protected`);
   app.undo.later({ text: `You follow ${name}`, method: "PUT", path: `/v1/users/me/following/${uid}`, done });
 }
-
-/** The columns that an address names, or null. @param {string} hash */
-const named = (hash) => fromHash(hash.split("/")[2] ?? "");
