@@ -2,7 +2,7 @@
 // A post as a row: who, when, the text with its links and matched words, and why it matched.
 
 import { fill, h, icon, isolate, number, time } from "./dom.js";
-import { place, quote } from "./people/post.js";
+import { place, quote, toggleMark } from "./people/post.js";
 import { textNodes, userLink } from "./people/text.js";
 import { explain } from "./forms.js";
 import { rowMenu } from "./row_menu.js";
@@ -40,34 +40,23 @@ export function postRow(status, reasons, app, column, message = { status }) {
       quote(status, time), place(status),
       h("footer", {},
         act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
-        act("heart", "Like (l)", (button, isByKey) => like(button, status, app, isByKey)),
+        act("heart", "Like (l)", (event) => like(event, status, app)),
         toggle, rowMenu(app, message)),
       why));
 }
 
-/** @param {any} name @param {string} label @param {(button: HTMLButtonElement, isByKey: boolean) => void} work */
-function act(name, label, work) {
-  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: (/** @type {any} */ event) => work(event.currentTarget, !event.detail) }, icon(name));
+/** @param {any} name @param {string} label @param {(event: any) => void} onclick */
+function act(name, label, onclick) {
+  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick }, icon(name));
 }
 
-/** @param {HTMLButtonElement} button @param {any} status @param {any} app @param {boolean} isByKey which one may have pressed by mistake */
-async function like(button, status, app, isByKey) {
-  const path = `/v1/users/me/likes/${status.id}`;
-  const show = (/** @type {boolean} */ isLiked, answer) => {
+/** @param {any} event a click or a key on the button @param {any} status @param {any} app */
+function like(event, status, app) {
+  const button = event.currentTarget;
+  void app.attempt(() => toggleMark(app, "likes", status, button.ariaPressed === "true", event, (isLiked, answer) => {
     button.setAttribute("aria-pressed", String(isLiked));
     if (answer) fill(button, icon("heart"), answer.likes ? number(answer.likes) : null);
-  };
-  if (button.getAttribute("aria-pressed") === "true") {
-    app.undo.later({ text: "Like removed", method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
-    return show(false, null);
-  }
-  if (app.undo.takeBack(path)) return;
-  if (isByKey) {
-    app.undo.later({ text: `You like the post of @${status.login}`, method: "PUT", path, done: (answer) => show(true, answer), undone: () => show(false, null) });
-    return show(true, null);
-  }
-  const answer = await app.attempt(() => app.client.request("PUT", path));
-  if (answer) show(true, answer);
+  }));
 }
 
 /** @param {HTMLElement} toggle @param {HTMLElement} why @param {any} status @param {Reason[]} reasons @param {any} app @param {{rule: string, why: string}} column */

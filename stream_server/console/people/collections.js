@@ -172,14 +172,8 @@ function membership(page, group, member) {
 
 /** @param {Page} page @param {any} group @param {boolean} mayPost */
 function groupPosts(page, group, mayPost) {
-  const { site } = page;
-  const feed = page.statuses(`/v1/groups/${group.id}/statuses`, { label: "Posts in the group", empty: "Nobody has posted here yet." });
-  page.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
-  page.on("post", ({ status }) => { if (status.group === group.id) feed.announce(status, status.uid === site.me.id); });
-  page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
-  page.on("delete", ({ status }) => feed.drop(status.id));
-  const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: page.onPosted, hint: `Post in ${group.name}` }).root : null;
-  return h("div", {}, composer, feed.root);
+  const feed = page.statuses(`/v1/groups/${group.id}/statuses`, { label: "Posts in the group", empty: "Nobody has posted here yet." }, (status) => status.group === group.id);
+  return h("div", {}, mayPost && new Composer(page.site.app, { group: group.id }, { onPosted: page.onPosted, hint: `Post in ${group.name}` }).root, feed.root);
 }
 
 /** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles @param {string} [label] */

@@ -4,7 +4,6 @@
 import { fill, h, isolate } from "../dom.js";
 import { choice, form, problemBox } from "../forms.js";
 import { tabbed } from "./account.js";
-import { Feed } from "./feed.js";
 import { timeAgo, userLink } from "./text.js";
 import { removableRow } from "./user_row.js";
 
@@ -21,12 +20,8 @@ export function moderation(page, tab = "reports") {
 
 /** Return a list whose rows name users: those of a page are asked for together. @param {Page} page @param {string} path @param {string} noun @param {any} query @param {string} empty @param {(item: any) => (string | null)[]} ids @param {(item: any) => Element} render */
 function named(page, path, noun, query, empty, ids, render) {
-  const load = async (/** @type {string | null} */ before) => {
-    const answer = await page.site.get(path, { ...query, before });
-    await page.site.usersById(answer[noun].flatMap(ids).filter(Boolean));
-    return { items: answer[noun], next: answer.next };
-  };
-  return new Feed({ label: noun, empty, load, render }).root;
+  const heed = (/** @type {any} */ answer) => page.site.usersById(answer[noun].flatMap(ids).filter(Boolean));
+  return page.feed(path, noun, { label: noun, empty, query, heed }, render).root;
 }
 
 /** The login of a user, or the id of one who is not visible. @param {Page} page @param {string} id */

@@ -3,7 +3,6 @@
 
 import { h, icon, isolate } from "../dom.js";
 import { problemBox } from "../forms.js";
-import { Feed } from "./feed.js";
 import { face, richText, timeAgo, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -25,18 +24,11 @@ const KINDS = {
 export function notifications(page) {
   const { site } = page;
   let newest = "";
-  const feed = new Feed({
-    label: "Notifications",
-    empty: "Nothing yet. Here you see what others do with your posts.",
-    noun: ["notification", "notifications"],
-    load: async (before) => {
-      const answer = await site.get("/v1/notifications", { before });
-      site.setCount("notifications", answer.unread);
-      newest = later(newest, answer.notifications[0]?.id ?? "");
-      return { items: answer.notifications, next: answer.next };
-    },
-    render: notice,
-  });
+  const heed = (/** @type {any} */ answer) => {
+    site.setCount("notifications", answer.unread);
+    newest = later(newest, answer.notifications[0]?.id ?? "");
+  };
+  const feed = page.feed("/v1/notifications", "notifications", { label: "Notifications", empty: "Nothing yet. Here you see what others do with your posts.", noun: ["notification", "notifications"], heed }, notice);
   const problem = problemBox();
   const markAll = () => page.attempt(async () => {
     if (!newest) return;

@@ -104,29 +104,36 @@ export class Page {
 
   /**
    * Return a feed of what a path answers with, page by page, in its member `noun`.
-   * @param {string} path @param {string} noun @param {{label: string, empty: string, query?: any, noun?: [string, string]}} options @param {(item: any) => Element} render
+   * @param {string} path @param {string} noun
+   * @param {{label: string, empty: string, query?: any, noun?: [string, string], heed?: (answer: any) => any}} options
+   *   `query` is read anew for each page; `heed` is awaited with each answer before its items are drawn
+   * @param {(item: any) => Element} render
    */
   feed(path, noun, options, render) {
     return new Feed({
       ...options,
       load: async (before) => {
-        const page = await this.site.get(path, { ...options.query, before });
-        return { items: page[noun], next: page.next ?? null };
+        const answer = await this.site.get(path, { ...options.query, before });
+        await options.heed?.(answer);
+        return { items: answer[noun], next: answer.next ?? null };
       },
       render,
     });
   }
 
-  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options */
-  statuses(path, options) {
-    return this.feed(path, "statuses", { ...options, noun: ["post", "posts"] }, (status) => new PostCard(this.site, status).root);
+  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options @param {(status: any) => boolean} [belongs] whether one that comes live goes into it; without this, it is not live */
+  statuses(path, options, belongs) {
+    const feed = this.feed(path, "statuses", { ...options, noun: ["post", "posts"] }, (status) => new PostCard(this.site, status).root);
+    if (!belongs) return feed;
+    this.onPosted = (status) => { if (belongs(status)) feed.announce(status, status.uid === this.site.me.id); };
+    this.on("post", ({ status }) => this.onPosted(status));
+    this.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
+    this.on("delete", ({ status }) => feed.drop(status.id));
+    return feed;
   }
 
   /** Return a feed of users from a path. @param {string} path @param {{label: string, empty: string}} options @param {(user: any) => Element} render */
   users(path, options, render) {
-    return this.feed(path, "users", options, (user) => {
-      this.site.remember(user);
-      return render(user);
-    });
+    return this.feed(path, "users", options, (user) => render(this.site.remember(user)));
   }
 }

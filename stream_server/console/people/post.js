@@ -49,8 +49,8 @@ export class PostCard {
       comments: action("comment", "Comment", () => this.showComments()),
       repost: action("repost", "Repost", () => this.repost()),
       quote: action("quote", "Quote", () => this.openComposer({ origin: status.id })),
-      likes: action("heart", "Like", ({ detail }) => this.toggle("likes", !detail)),
-      favorites: action("star", "Bookmark", ({ detail }) => this.toggle("favorites", !detail)),
+      likes: action("heart", "Like", (event) => this.toggle("likes", event)),
+      favorites: action("star", "Bookmark", (event) => this.toggle("favorites", event)),
     };
     this.renew(status);
     return h("div", { class: "post-actions", role: "group", "aria-label": "Actions" },
@@ -87,31 +87,18 @@ export class PostCard {
     buttons.likes.count(likes, "like");
   }
 
-  /** @param {"likes" | "favorites"} kind @param {boolean} isByKey which one may have pressed by mistake */
-  async toggle(kind, isByKey) {
+  /** @param {"likes" | "favorites"} kind @param {MouseEvent} event */
+  toggle(kind, event) {
     const { status, site } = this;
-    if (!status) return;
-    const path = `/v1/users/me/${kind}/${status.id}`;
-    const show = (/** @type {boolean} */ on, answer) => {
+    return told(this.problem, () => toggleMark(site.app, kind, status, site.isMarked(kind, status.id), event, (on, answer) => {
       site.setMark(kind, status.id, on);
       if (answer?.likes !== undefined) site.renew(status.id, { ...status, likes: answer.likes });
-    };
-    if (site.isMarked(kind, status.id)) {
-      const text = kind === "likes" ? "Like removed" : "Bookmark removed";
-      site.app.undo.later({ text, method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
-      return show(true, null); // whose hearts and stars are drawn without what waits
-    }
-    show(true, null);
-    if (isByKey) {
-      const text = `You ${kind === "likes" ? "like" : "keep"} the post of @${status.login}`;
-      return site.app.undo.later({ text, method: "PUT", path, done: (answer) => show(true, answer), undone: () => show(false, null) });
-    }
-    if (await told(this.problem, async () => show(true, await site.write("PUT", path)))) show(false, null);
+    }));
   }
 
   async repost() {
     const { status, site } = this;
-    if (!status || this.isReposting) return; // a second click before the answer makes no second repost
+    if (this.isReposting) return; // a second click before the answer makes no second repost
     this.isReposting = true;
     await told(this.problem, async () => {
       const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
@@ -124,18 +111,22 @@ export class PostCard {
 
   openComposer(draft) {
     const close = () => {
-      if (!composer.root.isConnected) return; // the answer came late, and another form is open now
-      fill(this.slot);
-      this.root.focus();
+      if (composer.root.isConnected) this.close(); // else the answer came late, and another form is open now
     };
-    const { group } = this.status ?? {}; // what answers a post of a group stays in it
+    const { group, login } = this.status; // what answers a post of a group stays in it
     const composer = new Composer(this.site.app, group ? { ...draft, group } : draft, {
       onPosted: (made) => { close(); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
       onCancel: close,
-      hint: draft.origin ? `Quote @${this.status?.login}` : `Reply to @${this.status?.login}`,
+      hint: draft.origin ? `Quote @${login}` : `Reply to @${login}`,
     });
     fill(this.slot, composer.root);
     composer.focus();
+  }
+
+  /** Take away what is open below the post. */
+  close() {
+    fill(this.slot);
+    this.root.focus();
   }
 
   /** Show the text of an edit in the place of the earlier one. What is being written below it stays. @param {any} status */
@@ -150,16 +141,12 @@ export class PostCard {
   /** The form that edits a post of the user. */
   openEditor() {
     const { site, status } = this;
-    const close = () => {
-      fill(this.slot);
-      this.root.focus();
-    };
     const text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": "The new text" });
     text.value = status.message;
-    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", close)], async (_, key) => {
+    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", () => this.close())], async (_, key) => {
       const body = { message: text.value };
       const edited = await site.write("PATCH", `/v1/statuses/${status.id}`, body, key.of(body));
-      close();
+      this.close();
       site.renew(status.id, edited);
       site.app.say("Edited");
     }));
@@ -167,11 +154,9 @@ export class PostCard {
   }
 
   showComments(focus = true) {
-    if (!this.status) return;
     if (this.comments?.root.isConnected && focus) return this.comments.focus();
-    this.comments = new Comments(this.site, this.status);
+    this.comments = comments(this.site, this.status);
     fill(this.slot, this.comments.root);
-    void this.comments.load();
     if (focus) this.comments.focus();
   }
 
@@ -181,55 +166,61 @@ export class PostCard {
   }
 }
 
-/** The comments under a status, the oldest first, and the form that adds one. */
-class Comments {
-  /** @param {import("./site.js").Site} site @param {any} status */
-  constructor(site, status) {
-    this.site = site;
-    this.status = status;
-    /** @type {string | null} */
-    this.next = null;
-    this.list = h("ul", { class: "comments-list" });
-    this.problem = problemBox();
-    this.more = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Show more comments");
-    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
-    this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more,
-      form({}, [this.problem, h("div", { class: "comments-form" }, this.input, h("button", {}, "Comment"))], (_, key) => this.post(key)));
-  }
-
-  focus() {
-    this.input.focus();
-  }
-
-  async load() {
-    await told(this.problem, async () => {
-      const page = await this.site.get(`/v1/statuses/${this.status.id}/comments`, { before: this.next });
-      this.list.append(...page.comments.map((comment) => this.row(comment)));
-      this.next = page.next;
-      this.more.hidden = page.next === null;
+/**
+ * Likes or bookmarks a status, or ends that. The end of it can be undone, and so can what a key may have done by mistake.
+ * @param {any} app @param {"likes" | "favorites"} kind @param {any} status @param {boolean} isOn @param {MouseEvent} event
+ * @param {(on: boolean, answer?: any) => void} show draws it before the answer and with it, or as it was if it is undone or fails
+ */
+export async function toggleMark({ undo, client }, kind, status, isOn, event, show) {
+  const path = `/v1/users/me/${kind}/${status.id}`;
+  if (!isOn && undo.takeBack(path)) return;
+  show(!isOn);
+  const deed = { path, done: (/** @type {any} */ answer) => show(!isOn, answer), undone: () => show(isOn) };
+  if (isOn) {
+    undo.later({ ...deed, text: kind === "likes" ? "Like removed" : "Bookmark removed", method: "DELETE" });
+  } else if (!event.detail) { // a key
+    undo.later({ ...deed, text: `You ${kind === "likes" ? "like" : "keep"} the post of @${status.login}`, method: "PUT" });
+  } else {
+    await client.request("PUT", path).then(deed.done, (/** @type {unknown} */ error) => {
+      show(false);
+      throw error;
     });
   }
+}
 
-  /** @param {import("../forms.js").RetryKey} key */
-  async post(key) {
-    const message = this.input.value;
-    const made = await this.site.write("POST", `/v1/statuses/${this.status.id}/comments`, { message }, key.of(message));
-    this.input.value = "";
-    this.list.append(this.row(made));
-  }
+/** The comments under a status, the oldest first, and the form that adds one. @param {Site} site @param {any} status */
+function comments(site, status) {
+  const path = `/v1/statuses/${status.id}/comments`;
+  let next = /** @type {string | null} */ (null);
+  const list = h("ul", { class: "comments-list" });
+  const problem = problemBox();
+  const load = () => told(problem, async () => {
+    const page = await site.get(path, { before: next });
+    for (const comment of page.comments) list.querySelector(`[data-goes=comment-${comment.id}]`)?.remove(); // one's own, which was added below
+    list.append(...page.comments.map((comment) => commentRow(site, status, comment)));
+    next = page.next;
+    more.hidden = next === null;
+  });
+  const more = h("button", { type: "button", hidden: true, onclick: load }, "Show more comments");
+  const input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
+  const add = form({}, [problem, h("div", { class: "comments-form" }, input, h("button", {}, "Comment"))], async (_, key) => {
+    const message = input.value;
+    list.append(commentRow(site, status, await site.write("POST", path, { message }, key.of(message))));
+    input.value = "";
+  });
+  void load();
+  return { root: h("section", { class: "comments", "aria-label": "Comments" }, list, more, add), focus: () => input.focus() };
+}
 
-  row(comment) {
-    const mayDelete = [comment.uid, this.status.uid].includes(this.site.me.id);
-    const row = h("li", { class: "comment" },
-      h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
-        mayDelete ? h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: () => this.remove(comment) }, icon("trash")) : null),
-      richText(comment.message, comment.entities));
-    return this.site.app.undo.tie(row, `comment-${comment.id}`);
-  }
-
-  remove(comment) {
-    this.site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: `comment-${comment.id}` });
-  }
+/** @param {Site} site @param {any} status @param {any} comment */
+function commentRow(site, status, comment) {
+  const sign = `comment-${comment.id}`;
+  const remove = () => site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: sign });
+  const mayDelete = [comment.uid, status.uid].includes(site.me.id);
+  return site.app.undo.tie(h("li", { class: "comment" },
+    h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
+      mayDelete && h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: remove }, icon("trash"))),
+    richText(comment.message, comment.entities)), sign);
 }
 
 /** What shows the values of a status that an edit may change, and what stands between them. @param {any} status */

@@ -94,11 +94,8 @@ class Profile {
   posts() {
     const { page, user, own } = this;
     const hidden = user.protected && !own ? "No posts, or you may not see them: this account is protected." : "No posts yet.";
-    const feed = page.statuses(`/v1/users/${user.id}/statuses`, { label: `Posts of @${user.login}`, empty: hidden });
-    page.onPosted = (status) => { if (status.uid === user.id) feed.announce(status, true); };
-    page.on("post", ({ status }) => { if (status.uid === user.id && !status.group) feed.announce(status); });
-    const composer = own ? new Composer(this.site.app, {}, { onPosted: page.onPosted }).root : null;
-    return h("div", {}, composer, feed.root);
+    const feed = page.statuses(`/v1/users/${user.id}/statuses`, { label: `Posts of @${user.login}`, empty: hidden }, (status) => status.uid === user.id && !status.group);
+    return h("div", {}, own && new Composer(this.site.app, {}, { onPosted: (status) => feed.announce(status, true) }).root, feed.root);
   }
 
   /** Ask how the two users stand, and draw the buttons. */

@@ -5,7 +5,6 @@ import { h, isolate, number } from "../dom.js";
 import { ApiError } from "../client.js";
 import { form, problemBox } from "../forms.js";
 import { isComposing } from "../keys.js";
-import { Feed } from "./feed.js";
 import { tabs } from "./collections.js";
 import { face, timeAgo, userLink } from "./text.js";
 import { deed } from "./user_row.js";
@@ -19,24 +18,12 @@ const MAX_SHOWN = 400;
 /** @param {Page} page @param {string} [tab] */
 export function talks(page, tab = "talks") {
   const { site } = page;
-  const feed = talkFeed(page, tab === "requests");
+  const heed = (/** @type {any} */ answer) => site.usersById(answer.talks.flatMap((talk) => talk.people));
+  const feed = tab === "requests"
+    ? page.feed("/v1/talks/requests", "talks", { label: "Message requests", empty: "No message requests.", heed }, (talk) => requestEntry(site, talk))
+    : page.feed("/v1/talks", "talks", { label: "Conversations", empty: "No conversations yet. Write the username of somebody above.", heed }, (talk) => talkEntry(site, talk));
   page.on("message", () => feed.restart());
   page.show("Messages", openForm(site), tabs("#/people/talks", tab, [["talks", "Conversations"], ["requests", "Requests"]]), feed.root);
-}
-
-/** @param {Page} page @param {boolean} strangers */
-function talkFeed(page, strangers) {
-  const { site } = page;
-  return new Feed({
-    label: strangers ? "Message requests" : "Conversations",
-    empty: strangers ? "No message requests." : "No conversations yet. Write the username of somebody above.",
-    load: async (before) => {
-      const answer = await site.get(strangers ? "/v1/talks/requests" : "/v1/talks", { before });
-      await site.usersById(answer.talks.flatMap((talk) => talk.people));
-      return { items: answer.talks, next: answer.next };
-    },
-    render: (talk) => (strangers ? requestEntry(site, talk) : talkEntry(site, talk)),
-  });
 }
 
 /** Return the name of a talk: its own, or the other users. @param {Site} site @param {any} talk @returns {string} */
