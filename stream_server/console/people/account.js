@@ -3,30 +3,23 @@
 
 import { fill, h, isolate } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
-import { tabs } from "./collections.js";
+import { tabbed } from "./page.js";
 import { deleteAccount } from "./profile.js";
 import { counted, timeAgo } from "./text.js";
 import { deed } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, [string, (page: Page) => any]>} Tabs  the title and the content of each tab */
-
-const TABS = /** @type {Tabs} */ ({
-  sessions: ["Sessions", sessions], streams: ["Streams", streams], password: ["Password", password],
-  end: ["Delete account", (page) => deleteAccount(page.site, page.site.me, () => page.site.app.go("#/people/account"))],
-});
 
 /** @param {Page} page @param {string} [tab] */
-export function account(page, tab = "") {
+export function account(page, tab) {
   const email = h("span", {});
-  page.show("Account", h("p", { class: "muted" }, "You are ", isolate(`@${page.site.me.login}`), email, "."), tabbed(page, "#/people/account", "Of your account", TABS, tab));
+  page.show("Account", h("p", { class: "muted" }, "You are ", isolate(`@${page.site.me.login}`), email, "."), h("div", { class: "stack" }, tabbed("#/people/account", tab, {
+    sessions: ["Sessions", () => sessions(page)],
+    streams: ["Streams", () => streams(page)],
+    password: ["Password", () => password(page)],
+    end: ["Delete account", () => deleteAccount(page.site, page.site.me, () => page.site.app.go("#/people/account"))],
+  }, "Of your account")));
   void page.attempt(async () => fill(email, ", ", isolate((await page.site.get("/v1/users/me")).email ?? "without an email address")));
-}
-
-/** Return tabs, and the content of the one that the address names, or else of the first. @param {Page} page @param {string} href @param {string} label @param {Tabs} all @param {string} wanted */
-export function tabbed(page, href, label, all, wanted) {
-  const shown = Object.hasOwn(all, wanted) ? wanted : Object.keys(all)[0];
-  return h("div", { class: "stack" }, tabs(href, shown, Object.entries(all).map(([name, [title]]) => [name, title]), label), all[shown][1](page));
 }
 
 /** Return the button that ends something; until it is sent, that can be undone. @param {Page} page @param {string} text @param {string} path */

@@ -3,19 +3,22 @@
 
 import { fill, h, isolate } from "../dom.js";
 import { choice, form, problemBox } from "../forms.js";
-import { tabbed } from "./account.js";
+import { tabbed } from "./page.js";
 import { timeAgo, userLink } from "./text.js";
 import { removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
-const TABS = /** @type {import("./account.js").Tabs} */ ({ reports: ["Reports", reports], suspensions: ["Suspensions", suspensions], audit: ["Audit", audit] });
 const NOTE = { "aria-label": "Note", placeholder: "Reason, for other administrators", maxlength: "200", dir: "auto", autocomplete: "off" };
 
 /** @param {Page} page @param {string} [tab] */
-export function moderation(page, tab = "reports") {
+export function moderation(page, tab) {
   if (!page.site.app.can("admin")) return page.show("Moderation", h("p", {}, "This page needs a session with the scope ", h("code", {}, "admin"), "."));
-  return page.show("Moderation", tabbed(page, "#/people/moderation", "What to see", TABS, tab));
+  return page.show("Moderation", h("div", { class: "stack" }, tabbed("#/people/moderation", tab, {
+    reports: ["Reports", () => reports(page)],
+    suspensions: ["Suspensions", () => suspensions(page)],
+    audit: ["Audit", () => audit(page)],
+  }, "What to see")));
 }
 
 /** Return a list whose rows name users: those of a page are asked for together. @param {Page} page @param {string} path @param {string} noun @param {any} query @param {string} empty @param {(item: any) => (string | null)[]} ids @param {(item: any) => Element} render */

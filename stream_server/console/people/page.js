@@ -1,7 +1,7 @@
 // @ts-check
 /** What one page of the people view gets: a place for its parts, and what the user's stream tells until the page ends. */
 
-import { fill, h } from "../dom.js";
+import { fill, h, isolate } from "../dom.js";
 import { explain, problemBox, told } from "../forms.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
@@ -48,6 +48,17 @@ export class Live extends EventTarget {
     const reason = state.error ? `: ${explain(state.error)}` : state.reason ? `: ${state.reason}` : "";
     this.app.setStatus(state.name + reason, kind);
   }
+}
+
+/**
+ * Return links to the parts of a page, and the part that the address names, or else the first.
+ * @param {string} href of the page @param {string | undefined} wanted @param {Record<string, [string, () => any]>} parts the title and the content of each @param {string} [label]
+ */
+export function tabbed(href, wanted, parts, label = "Parts of this page") {
+  const shown = wanted !== undefined && Object.hasOwn(parts, wanted) ? wanted : Object.keys(parts)[0];
+  const lost = wanted !== undefined && wanted !== shown && h("p", { class: "problem" }, "There is no part ", isolate(wanted.slice(0, 80)), ".");
+  const links = Object.entries(parts).map(([name, [title]]) => h("a", { href: `${href}/${name}`, "aria-current": name === shown ? "page" : null }, title));
+  return [lost, h("nav", { class: "subtabs", "aria-label": label }, links), parts[shown][1]()];
 }
 
 export class Page {

@@ -103,7 +103,7 @@ export class PostCard {
     await told(this.problem, async () => {
       const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
       if (made.original) site.renew(made.original.id, made.original);
-      site.onPosted(made);
+      site.page?.onPosted(made);
       site.app.say("Reposted");
     });
     this.isReposting = false;
@@ -115,7 +115,7 @@ export class PostCard {
     };
     const { group, login } = this.status; // what answers a post of a group stays in it
     const composer = new Composer(this.site.app, group ? { ...draft, group } : draft, {
-      onPosted: (made) => { close(); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
+      onPosted: (made) => { close(); this.site.page?.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
       onCancel: close,
       hint: draft.origin ? `Quote @${login}` : `Reply to @${login}`,
     });

@@ -4,7 +4,8 @@
 import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
-import { listLink, tabs } from "./collections.js";
+import { listLink } from "./collections.js";
+import { tabbed } from "./page.js";
 import { counted, face, userHref } from "./text.js";
 import { deed, lock, report, userRow } from "./user_row.js";
 
@@ -18,10 +19,8 @@ const FIELDS = [
   { name: "lang", label: "Language", more: { maxlength: "35", placeholder: "en" } },
 ];
 
-const TABS = /** @type {Record<string, string>} */ ({ posts: "Posts", likes: "Likes", followers: "Followers", following: "Following", lists: "Lists" });
-
 /** @param {Page} page @param {string} login @param {string} [tab] */
-export async function profile(page, login, tab = "posts") {
+export async function profile(page, login, tab) {
   page.show(`@${login}`);
   const user = await page.attempt(() => page.site.userByLogin(login));
   if (!user || page.ended) return;
@@ -29,7 +28,7 @@ export async function profile(page, login, tab = "posts") {
 }
 
 class Profile {
-  /** @param {Page} page @param {any} user @param {string} tab */
+  /** @param {Page} page @param {any} user @param {string} [tab] */
   constructor(page, user, tab) {
     this.page = page;
     this.site = page.site;
@@ -43,7 +42,7 @@ class Profile {
 
   start() {
     const { page, user, own } = this;
-    page.show(user.name, this.card, this.slot, tabs(userHref(user.login), this.tab, Object.entries(TABS), "Of this user"), this.content());
+    page.show(user.name, this.card, this.slot, this.content());
     this.draw();
     if (own) {
       const remove = entry("Delete account …", () => fill(this.slot, deleteAccount(page.site, user, () => fill(this.slot))), "danger");
@@ -71,24 +70,29 @@ class Profile {
   }
 
   edit() {
-    const form = editProfile(this.site, this.user, (changed) => {
-      this.user = changed;
-      fill(this.slot);
+    const { site, user } = this;
+    const close = () => fill(this.slot);
+    const fields = FIELDS.map(({ name, label, more, tag }) => h("label", {}, label, h(tag ?? "input", { name, value: user[name] ?? "", dir: "auto", ...more })));
+    const hidden = h("label", { class: "check" }, h("input", { type: "checkbox", name: "protected", checked: user.protected }), "Protected: only followers whom you approve read your posts");
+    fill(this.slot, form({ class: "card stack", "aria-label": "Edit profile" }, [fields, hidden, problemBox(), formEnd("Save", close)], async (made) => {
+      this.user = site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)));
+      close();
       this.draw();
-    }, () => fill(this.slot));
-    fill(this.slot, form);
-    form.querySelector("input")?.focus();
+    }));
+    this.slot.querySelector("input")?.focus();
   }
 
   content() {
-    const { page, user, tab } = this;
+    const { page, user } = this;
     const path = `/v1/users/${user.id}`;
-    const users = (/** @type {string} */ empty) => page.users(`${path}/${tab}`, { label: TABS[tab], empty }, (each) => userRow(each)).root;
-    if (tab === "likes") return page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root;
-    if (tab === "followers") return users("Nobody follows this user yet.");
-    if (tab === "following") return users("This user follows nobody yet.");
-    if (tab === "lists") return page.feed(`${path}/lists`, "lists", { label: "Lists", empty: "No lists that you may see." }, listLink).root;
-    return this.posts();
+    const users = (/** @type {string} */ relation, /** @type {string} */ label, /** @type {string} */ empty) => page.users(`${path}/${relation}`, { label, empty }, (each) => userRow(each)).root;
+    return tabbed(userHref(user.login), this.tab, {
+      posts: ["Posts", () => this.posts()],
+      likes: ["Likes", () => page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root],
+      followers: ["Followers", () => users("followers", "Followers", "Nobody follows this user yet.")],
+      following: ["Following", () => users("following", "Following", "This user follows nobody yet.")],
+      lists: ["Lists", () => page.feed(`${path}/lists`, "lists", { label: "Lists", empty: "No lists that you may see." }, listLink).root],
+    }, "Of this user");
   }
 
   posts() {
@@ -150,15 +154,6 @@ class Profile {
       entry("Report …", () => report(this.site, { user: this.user.id }, this.slot)),
     ]);
   }
-}
-
-/** @param {import("./site.js").Site} site @param {any} user @param {(user: any) => void} onSaved @param {() => void} onCancel */
-function editProfile(site, user, onSaved, onCancel) {
-  const fields = FIELDS.map(({ name, label, more, tag }) => h("label", {}, label, h(tag ?? "input", { name, value: user[name] ?? "", dir: "auto", ...more })));
-  const hidden = h("input", { type: "checkbox", name: "protected", checked: user.protected });
-  return form({ class: "card stack", "aria-label": "Edit profile" }, [
-    fields, h("label", { class: "check" }, hidden, "Protected: only followers whom you approve read your posts"), problemBox(), formEnd("Save", onCancel),
-  ], async (made) => onSaved(site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)))));
 }
 
 /**

@@ -24,13 +24,6 @@ export class Site {
     this.reload = () => {};
     /** The page on show. @type {import("./page.js").Page | null} */
     this.page = null;
-    /** What the view does when a talk was read. */
-    this.onTalkRead = () => {};
-  }
-
-  /** Tells the page of a status that the user has just posted. @param {any} status */
-  onPosted(status) {
-    this.page?.onPosted(status);
   }
 
   /** @param {string} path @param {Record<string, string | number | null | undefined>} [query] @returns {Promise<any>} */
@@ -76,6 +69,21 @@ export class Site {
       this.get(`/v1/users/${this.me.id}/likes`, { count: LONGEST_PAGE }), this.get("/v1/users/me/favorites", { count: LONGEST_PAGE })]);
     pages[0].statuses.forEach((status) => this.setMark("likes", status.id, true));
     pages[1].statuses.forEach((status) => this.setMark("favorites", status.id, true));
+  }
+
+  /** Learn what waits to be read or answered, and the marks. What fails stays as it was. */
+  async loadCounts() {
+    await Promise.allSettled([
+      this.loadMarks(),
+      this.get("/v1/notifications", { count: 1 }).then((answer) => this.setCount("notifications", answer.unread)),
+      this.get("/v1/users/me/requests", { count: LONGEST_PAGE }).then((answer) => this.setCount("requests", answer.users.length)),
+      this.loadTalks(),
+    ]);
+  }
+
+  async loadTalks() {
+    const { talks } = await this.get("/v1/talks", { count: LONGEST_PAGE });
+    this.setCount("talks", talks.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
   /** @param {"likes" | "favorites"} kind @param {string} id @param {boolean} on */

@@ -5,7 +5,7 @@ import { h, isolate, number } from "../dom.js";
 import { ApiError } from "../client.js";
 import { form, problemBox } from "../forms.js";
 import { isComposing } from "../keys.js";
-import { tabs } from "./collections.js";
+import { tabbed } from "./page.js";
 import { face, timeAgo, userLink } from "./text.js";
 import { deed } from "./user_row.js";
 
@@ -16,14 +16,19 @@ const MAX_CHARACTERS = 2000;  // of the wire, see docs/api.md
 const MAX_SHOWN = 400;
 
 /** @param {Page} page @param {string} [tab] */
-export function talks(page, tab = "talks") {
+export function talks(page, tab) {
   const { site } = page;
   const heed = (/** @type {any} */ answer) => site.usersById(answer.talks.flatMap((talk) => talk.people));
-  const feed = tab === "requests"
-    ? page.feed("/v1/talks/requests", "talks", { label: "Message requests", empty: "No message requests.", heed }, (talk) => requestEntry(site, talk))
-    : page.feed("/v1/talks", "talks", { label: "Conversations", empty: "No conversations yet. Write the username of somebody above.", heed }, (talk) => talkEntry(site, talk));
-  page.on("message", () => feed.restart());
-  page.show("Messages", openForm(site), tabs("#/people/talks", tab, [["talks", "Conversations"], ["requests", "Requests"]]), feed.root);
+  /** @param {string} path @param {string} label @param {string} empty @param {(site: Site, talk: any) => Element} render */
+  function list(path, label, empty, render) {
+    const feed = page.feed(path, "talks", { label, empty, heed }, (talk) => render(site, talk));
+    page.on("message", () => feed.restart());
+    return feed.root;
+  }
+  page.show("Messages", openForm(site), tabbed("#/people/talks", tab, {
+    talks: ["Conversations", () => list("/v1/talks", "Conversations", "No conversations yet. Write the username of somebody above.", talkEntry)],
+    requests: ["Requests", () => list("/v1/talks/requests", "Message requests", "No message requests.", requestEntry)],
+  }));
 }
 
 /** Return the name of a talk: its own, or the other users. @param {Site} site @param {any} talk @returns {string} */
@@ -159,7 +164,7 @@ class Talk {
     this.read = last;
     try {
       await this.site.write("PUT", `${this.path}/read`, { id: String(last) });
-      this.site.onTalkRead();
+      void this.site.loadTalks();
     } catch (error) {
       if (error instanceof ApiError && error.isTemporary) this.read = 0;
     }

@@ -38,21 +38,21 @@ const MINUTE_MS = 60_000;
 const MAX_LEFT = 5; // pages that are kept as they were left, for Back
 const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
 
+/** The pages by their names in the address, each with what the address has behind the name. @type {Record<string, (page: Page, argument?: string, more?: string) => any>} */
+const PAGES = {
+  home, notifications, mentions, kept, rules, subscriptions, requests, privacy, account, moderation,
+  status: (page, id) => (id ? conversation(page, id) : lost(page, "status")),
+  tag: (page, tag) => (tag ? tagPage(page, tag) : lost(page, "tag")),
+  lists: (page, id, tab) => (id ? listPage(page, id, tab) : lists(page)),
+  groups: (page, id, tab) => (id ? groupPage(page, id, tab) : groups(page)),
+  talks: (page, part) => (part && !TALK_TABS.includes(part) ? talkPage(page, part) : talks(page, part)),
+};
+
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
-function draw(page, path) {
-  const [name = "home", argument = "", more] = path;
-  if (name.startsWith("@")) return profile(page, name.slice(1), path[1]);
-  if (name === "status" && argument) return conversation(page, argument);
-  if (name === "tag" && argument) return tagPage(page, argument);
-  if (name === "lists") return argument ? listPage(page, argument, more) : lists(page);
-  if (name === "groups") return argument ? groupPage(page, argument, more) : groups(page);
-  if (name === "talks") return argument && !TALK_TABS.includes(argument) ? talkPage(page, argument) : talks(page, argument || undefined);
-  if (name === "requests") return requests(page, argument || undefined);
-  if (name === "account") return account(page, argument || undefined);
-  if (name === "moderation") return moderation(page, argument || undefined);
-  if (name === "privacy") return privacy(page, argument || undefined);
-  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, rules, subscriptions });
-  return Object.hasOwn(plain, name) ? plain[name](page) : lost(page, path.join("/"));
+function draw(page, [name = "home", ...others]) {
+  const [argument, more] = others.map((part) => part || undefined);
+  if (name.startsWith("@")) return profile(page, name.slice(1), argument);
+  return Object.hasOwn(PAGES, name) ? PAGES[name](page, argument, more) : lost(page, [name, ...others].join("/"));
 }
 
 /** @param {Page} page @param {string} name */
@@ -83,7 +83,7 @@ class People {
     fill(root, h("div", { class: "people-side" }, peopleSearch(this.site), this.nav, this.trends), this.content);
     this.listen();
     this.navigate(app.path, false);
-    void this.loadCounts();
+    void this.site.loadCounts();
     void this.loadTrends();
   }
 
@@ -119,25 +119,8 @@ class People {
       this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
       for (const { page } of this.left.values()) page.reload();
       site.reload();
-      void this.loadCounts();
+      void site.loadCounts();
     });
-    site.onTalkRead = () => void this.loadTalks();
-  }
-
-  async loadCounts() {
-    const { site } = this;
-    const asked = [
-      site.loadMarks(),
-      site.get("/v1/notifications", { count: 1 }).then((answer) => site.setCount("notifications", answer.unread)),
-      site.get("/v1/users/me/requests", { count: 200 }).then((answer) => site.setCount("requests", answer.users.length)),
-      this.loadTalks(),
-    ];
-    await Promise.allSettled(asked);
-  }
-
-  async loadTalks() {
-    const { talks: found } = await this.site.get("/v1/talks", { count: 200 });
-    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
   /** Show what the address names; after Back, the page as it was left. @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
@@ -197,27 +180,23 @@ class People {
     if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    if (event.key === "/") {
-      /** @type {HTMLElement | null} */ (this.root.querySelector(".people-search"))?.focus();
-      return true;
+  /** @param {KeyboardEvent} event @returns {boolean} whether it means something here */
+  key({ key }) {
+    const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (this.root.querySelector(selector));
+    if (key === "/") {
+      find(".people-search")?.focus();
+    } else if (key === ".") {
+      find(".feed-new:not([hidden])")?.click();
+      this.root.scrollTop = 0;
+    } else if (key === "j" || key === "k") {
+      neighbour(this.root.querySelectorAll("article.status, article.notice"), key === "j" ? 1 : -1)?.focus();
+    } else if (Object.hasOwn(POST_KEYS, key)) {
+      const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[key]);
+      if (button instanceof HTMLElement) button.click();
+      else this.app.say("Choose a post first, by j or k.", "warn");
+    } else {
+      return false;
     }
-    if (event.key === ".") return this.newest();
-    if (event.key === "j" || event.key === "k") {
-      neighbour(this.root.querySelectorAll("article.status, article.notice"), event.key === "j" ? 1 : -1)?.focus();
-      return true;
-    }
-    if (!Object.hasOwn(POST_KEYS, event.key)) return false;
-    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key]);
-    if (button instanceof HTMLElement) button.click();
-    else this.app.say("Choose a post first, by j or k.", "warn");
-    return true;
-  }
-
-  newest() {
-    /** @type {HTMLElement | null} */ (this.root.querySelector(".feed-new:not([hidden])"))?.click();
-    this.root.scrollTop = 0;
     return true;
   }
 
