@@ -4,7 +4,7 @@
 import { fill, h, icon, isolate, number, time } from "./dom.js";
 import { place, quote, toggleMark } from "./people/post.js";
 import { textNodes, userLink } from "./people/text.js";
-import { explain } from "./forms.js";
+import { problemBox, told } from "./forms.js";
 import { rowMenu } from "./row_menu.js";
 
 /**
@@ -79,13 +79,13 @@ function tellReason(reason) {
 }
 
 /** Asks the server part by part, also for those that did not match. @param {HTMLElement} why @param {any} status @param {any} app @param {{rule: string}} column */
-async function showParts(why, status, app, column) {
-  try {
+function showParts(why, status, app, column) {
+  const problem = problemBox();
+  fill(why, problem);
+  return told(problem, async () => {
     const answer = await app.client.request("POST", "/v1/rules/explain", { body: { rule: column.rule, status: status.id } });
     fill(why, h("ul", { class: "parts" }, partItem(answer.parts)));
-  } catch (error) {
-    fill(why, h("p", { class: "problem" }, explain(error)));
-  }
+  });
 }
 
 /** @param {any} part @returns {HTMLElement} */

@@ -74,10 +74,6 @@ export class Composer {
     this.hasGroups = !error;
   }
 
-  focus() {
-    this.text.focus();
-  }
-
   counted() {
     const left = this.limit - Array.from(this.text.value).length;  // the server counts code points
     const cut = this.text.textLength < this.text.maxLength ? "" : `. No more than ${number(this.text.maxLength)} fit in here: the rest was cut off.`;
@@ -158,7 +154,7 @@ export function compose(app, draft = {}) {
     },
   });
   const window = app.dialog(title, composer.root);
-  composer.focus();
+  composer.text.focus();
 }
 
 /** @type {Promise<number> | null} */

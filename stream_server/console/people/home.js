@@ -51,7 +51,10 @@ export async function conversation(page, id) {
   page.show("Conversation", place, reply);
   const status = await page.attempt(() => site.get(`/v1/statuses/${encodeURIComponent(id)}`));
   if (!status || page.ended) return;
-  await markExactly(site, status);
+  await Promise.allSettled([ // without them the marks of the latest pages stand
+    site.get(`/v1/users/me/likes/${status.id}`).then(({ liked }) => site.setMark("likes", status.id, liked)),
+    site.get(`/v1/users/me/favorites/${status.id}`).then(({ favorite }) => site.setMark("favorites", status.id, favorite)),
+  ]);
   const shown = new Map();
   const add = (each) => {
     if (shown.has(each.id)) return;
@@ -71,15 +74,4 @@ export async function conversation(page, id) {
   page.onPosted = (made) => { if (made.conversation === status.conversation) add(made); };
   page.on("post", ({ status: made }) => page.onPosted(made));
   fill(reply, new Composer(site.app, { in_reply_to: id }, { onPosted: page.onPosted, hint: `Reply to @${status.login}` }).root);
-}
-
-/** Learn whether the user likes and keeps this one status. @param {import("./site.js").Site} site @param {any} status */
-async function markExactly(site, status) {
-  try {
-    const [like, favorite] = await Promise.all([site.get(`/v1/users/me/likes/${status.id}`), site.get(`/v1/users/me/favorites/${status.id}`)]);
-    site.setMark("likes", status.id, like.liked);
-    site.setMark("favorites", status.id, favorite.favorite);
-  } catch {
-    // The marks of the latest pages stand; the buttons work all the same.
-  }
 }

@@ -39,7 +39,7 @@ export class PostCard {
       h("div", { class: "status-body" },
         h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
         h("div", { class: "post-main" },
-          ...textParts(status), this.actions(status), this.problem, this.slot)));
+          this.content = content(status), this.actions(status), this.problem, this.slot)));
     if (detail) this.showComments(false);
   }
 
@@ -120,7 +120,7 @@ export class PostCard {
       hint: draft.origin ? `Quote @${login}` : `Reply to @${login}`,
     });
     fill(this.slot, composer.root);
-    composer.focus();
+    composer.text.focus();
   }
 
   /** Take away what is open below the post. */
@@ -132,10 +132,9 @@ export class PostCard {
   /** Show the text of an edit in the place of the earlier one. What is being written below it stays. @param {any} status */
   showVersion(status) {
     Object.assign(this.status, status);
-    const shown = this.root.querySelectorAll(".status-body > .post-main > [data-part]");
-    const made = textParts(this.status);
-    shown[0]?.before(...made);
-    shown.forEach((part) => part.remove());
+    const made = content(this.status);
+    this.content.replaceWith(made);
+    this.content = made;
   }
 
   /** The form that edits a post of the user. */
@@ -224,10 +223,8 @@ function commentRow(site, status, comment) {
 }
 
 /** What shows the values of a status that an edit may change, and what stands between them. @param {any} status */
-function textParts(status) {
-  const parts = [header(status), context(status), richText(status.message, status.entities), media(status), place(status), quote(status)];
-  return parts.filter((part) => part !== null).map((part) => (part.dataset.part = "", part));
-}
+const content = (status) => h("div", { class: "post-content" },
+  header(status), context(status), richText(status.message, status.entities), media(status), place(status), quote(status));
 
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),

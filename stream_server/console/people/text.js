@@ -1,7 +1,7 @@
 // @ts-check
 /** Texts of users as nodes: links for mentions, tags and addresses. All text is text; no markup is read. */
 
-import { h, isolate, number, outside } from "../dom.js";
+import { duration, h, isolate, number, outside } from "../dom.js";
 
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
 export const richText = (message, entities) => h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
@@ -62,14 +62,11 @@ export function face(user) {
   return h("span", { class: ["face", `face-${sum % 8}`], "aria-hidden": "true" }, isolate(first));
 }
 
-const STEPS = /** @type {[number, number, string][]} */ ([[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"]]);
-
 /** Return how long ago a time of the API was, in short; the date if it was not today. @param {string} iso */
 export function ago(iso) {
   const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
-  const step = STEPS.find(([below]) => seconds < below);
   if (seconds < 5) return "now";
-  return step ? `${Math.floor(seconds / step[1])} ${step[2]}` : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+  return seconds < 86_400 ? duration(seconds) : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
 }
 
 /** Return a time of the API that says how long ago it was; `refreshTimes` keeps it right. @param {string} iso */

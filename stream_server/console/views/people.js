@@ -169,7 +169,7 @@ class People {
   }
 
   drawNav() {
-    const current = this.path?.[0] ?? "home";
+    const current = this.path[0] ?? "home";
     const { counts, me } = this.site;
     const link = (/** @type {string} */ name, /** @type {string} */ href, /** @type {any} */ sign, /** @type {string} */ title) =>
       h("a", { href, "aria-current": current === name ? "page" : null }, sign, h("span", {}, title),
