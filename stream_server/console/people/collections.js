@@ -85,13 +85,13 @@ function members(page, kind, found, own, word, empty) {
   const mayRemove = (user) => own && (kind === "list" || user.id !== found.uid);
   const rows = page.users(path, { label: "Members", empty }, (user) => (mayRemove(user)
     ? removableRow(site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user)));
-  const add = own && word ? loginForm(site, "Username", word, async (user) => {
+  const add = own && word && loginForm(site, async (user) => {
     const before = found.members;
     const answer = await site.write("PUT", `${path}/${user.id}`);
     if (kind === "group") Object.assign(found, answer);
     if (kind === "list" || found.members > before) rows.announce(user, true);
     else site.app.say(`@${user.login} is invited, or is a member already.`);
-  }) : null;
+  }, h("button", {}, word));
   return h("div", {}, add, rows.root);
 }
 

@@ -7,8 +7,8 @@ import { quieten, rove } from "../rove.js";
 import { counted } from "./text.js";
 
 /**
- * @typedef {{load: (before: string | null) => Promise<{items: any[], next: string | null}>, render: (item: any) => Element, empty: string, label: string, noun?: [string, string]}} FeedOptions
- *   `empty`: what to say if there is nothing; `label`: the name of the list for screen readers; `noun`: one and many, of items that are articles and may come live
+ * @typedef {{load: (before: string | null) => Promise<{items: any[], next: string | null}>, render: (item: any) => Element, empty: string, label: string, noun?: string}} FeedOptions
+ *   `empty`: what to say if there is nothing; `label`: the name of the list for screen readers; `noun`: of items that are articles and may come live
  */
 
 const MAX_SHOWN = 300;
@@ -86,19 +86,15 @@ export class Feed {
     if (!this.isNew(item)) return;
     this.waiting.push(item);
     if (this.waiting.length > MAX_WAITING) this.dropped += this.waiting.splice(0, 1).length;
-    if (own || (this.atTop() && !this.list.contains(document.activeElement))) return this.insert();
-    this.tell();
-  }
-
-  atTop() {
-    return !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+    const atTop = !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+    if (own || (atTop && !this.list.contains(document.activeElement))) this.insert();
+    else this.tell();
   }
 
   /** Tell how many newer items wait. */
   tell() {
-    const [one, many] = this.options.noun ?? ["item", "items"];
     const count = this.waiting.length + this.dropped;
-    const text = count ? counted(count, `new ${one}`, `new ${many}`) : "";
+    const text = count ? counted(count, `new ${this.options.noun ?? "item"}`) : "";
     fill(this.pill, text);
     this.pill.hidden = !count;
     if (!count || !this.status.textContent) this.status.textContent = text;

@@ -2,10 +2,10 @@
 /** What administrators do: decide reports, suspend users, and see who did what. */
 
 import { fill, h, isolate } from "../dom.js";
-import { choice, form, problemBox } from "../forms.js";
+import { choice } from "../forms.js";
 import { tabbed } from "./page.js";
 import { timeAgo, userLink } from "./text.js";
-import { removableRow } from "./user_row.js";
+import { loginForm, removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
@@ -59,14 +59,11 @@ function report(page, one) {
 /** @param {Page} page */
 function suspensions(page) {
   const { site } = page;
-  const login = h("input", { "aria-label": "Username", placeholder: "username", required: true, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
   const note = h("input", NOTE);
-  const add = form({ class: "row" }, [login, note, h("button", { class: "danger" }, "Suspend"), problemBox()], async (made) => {
-    const user = await site.userByLogin(login.value.trim().replace(/^@/, ""));
+  const add = loginForm(site, (user) => {
     const done = () => { if (!page.ended) site.reload(); };
     site.app.undo.later({ text: `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, method: "PUT", path: `/v1/admin/suspensions/${user.id}?note=${encodeURIComponent(note.value)}`, done });
-    made.reset();
-  });
+  }, note, h("button", { class: "danger" }, "Suspend"));
   return h("div", { class: "stack" }, add, page.users("/v1/admin/suspensions", { label: "Suspended users", empty: "Nobody is suspended." }, (user) =>
     removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `/v1/admin/suspensions/${user.id}` })).root);
 }

@@ -28,7 +28,7 @@ export function notifications(page) {
     site.setCount("notifications", answer.unread);
     newest = Math.max(newest, answer.notifications[0]?.id ?? 0);
   };
-  const feed = page.feed("/v1/notifications", "notifications", { label: "Notifications", empty: "Nothing yet. Here you see what others do with your posts.", noun: ["notification", "notifications"], heed }, notice);
+  const feed = page.feed("/v1/notifications", "notifications", { label: "Notifications", empty: "Nothing yet. Here you see what others do with your posts.", noun: "notification", heed }, notice);
   const problem = problemBox();
   const markAll = () => page.attempt(async () => {
     if (!newest) return;

@@ -116,7 +116,7 @@ export class Page {
   /**
    * Return a feed of what a path answers with, page by page, in its member `noun`.
    * @param {string} path @param {string} noun
-   * @param {{label: string, empty: string, query?: any, noun?: [string, string], heed?: (answer: any) => any}} options
+   * @param {{label: string, empty: string, query?: any, noun?: string, heed?: (answer: any) => any}} options
    *   `query` is read anew for each page; `heed` is awaited with each answer before its items are drawn
    * @param {(item: any) => Element} render
    */
@@ -134,7 +134,7 @@ export class Page {
 
   /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options @param {(status: any) => boolean} [belongs] whether one that comes live goes into it; without this, it is not live */
   statuses(path, options, belongs) {
-    const feed = this.feed(path, "statuses", { ...options, noun: ["post", "posts"] }, (status) => new PostCard(this.site, status).root);
+    const feed = this.feed(path, "statuses", { ...options, noun: "post" }, (status) => new PostCard(this.site, status).root);
     if (!belongs) return feed;
     this.onPosted = (status) => { if (belongs(status)) feed.announce(status, status.uid === this.site.me.id); };
     this.on("post", ({ status }) => this.onPosted(status));

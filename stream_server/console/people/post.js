@@ -14,23 +14,21 @@ export class PostCard {
   constructor(site, status, options = {}) {
     const isRepost = status.origin !== null && !status.message;
     this.site = site;
-    this.outer = status;
     /** What the card shows: a repost shows its original. @type {any} */
     this.status = isRepost ? (status.original ?? null) : status;
-    this.isRepost = isRepost;
     this.problem = problemBox();
     this.slot = h("div", { class: "post-slot" });
     this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
-      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost ? this.repostLine() : null);
+      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost && this.repostLine(status));
     if (this.status) this.draw(this.status, options.detail ?? false);
     else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
     site.app.undo.tie(this.root, ...[status, this.status ?? status].flatMap(({ id, uid }) => [`status-${id}`, `user-${uid}`]));
   }
 
-  repostLine() {
-    const own = this.outer.uid === this.site.me.id;
-    const undo = own ? h("button", { type: "button", class: "link", onclick: () => this.removePost(this.outer.id, "Repost removed") }, "Undo repost") : null;
-    return h("p", { class: "post-context" }, icon("repost"), userLink(this.outer.login), " reposted", undo);
+  /** @param {any} repost */
+  repostLine({ id, uid, login }) {
+    const undo = uid === this.site.me.id && h("button", { type: "button", class: "link", onclick: () => this.removePost(id, "Repost removed") }, "Undo repost");
+    return h("p", { class: "post-context" }, icon("repost"), userLink(login), " reposted", undo);
   }
 
   /** @param {any} status @param {boolean} detail */
@@ -223,8 +221,11 @@ function commentRow(site, status, comment) {
 }
 
 /** What shows the values of a status that an edit may change, and what stands between them. @param {any} status */
-const content = (status) => h("div", { class: "post-content" },
-  header(status), context(status), richText(status.message, status.entities), media(status), place(status), quote(status));
+const content = (status) => h("div", { class: "post-content" }, header(status),
+  status.in_reply_to && h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation")),
+  richText(status.message, status.entities),
+  status.media?.length > 0 && h("ul", { class: "post-media" }, status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type)))),
+  place(status), quote(status));
 
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
@@ -232,16 +233,6 @@ function header(status) {
     status.edited ? h("span", { class: "post-lang", title: `edited at ${status.edited}` }, "edited") : null,
     status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, icon("group"), "group") : null,
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
-}
-
-function context(status) {
-  if (!status.in_reply_to) return null;
-  return h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
-}
-
-function media(status) {
-  if (!status.media?.length) return null;
-  return h("ul", { class: "post-media" }, ...status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type))));
 }
 
 /** Where a status was posted, or null. */

@@ -108,7 +108,7 @@ class Profile {
     const state = await this.page.attempt(() => site.get(`/v1/users/${site.me.id}/relationship/${user.id}`));
     if (!state || this.page.ended) return;
     this.assume(state);
-    fill(this.buttons, state.blocking ? deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more")) : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
+    fill(this.buttons, state.blocking ? deed("Unblock", this.change("DELETE", "blocks", "is not blocked any more")) : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
       state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
   }
 
@@ -119,12 +119,15 @@ class Profile {
     for (const [relation, name] of [["blocks", "blocking"], ["mutes", "muting"]]) state[name] = (state[name] || waits("PUT", relation)) && !waits("DELETE", relation);
   }
 
-  /** Change how the two stand, so that it can be undone. @param {string} method @param {string} relation @param {string} told */
-  async change(method, relation, told) {
-    const again = () => void (this.page.ended || this.page.attempt(() => this.reload()));
-    const hides = method === "PUT" && relation === "blocks" ? `user-${this.user.id}` : undefined;
-    this.site.app.undo.later({ text: `@${this.user.login} ${told}`, method, path: `/v1/users/me/${relation}/${this.user.id}`, hides, done: again, undone: again });
-    await this.relate();
+  /** Return what changes how the two stand, so that it can be undone. @param {string} method @param {string} relation @param {string} told */
+  change(method, relation, told) {
+    const { site, user, page } = this;
+    const again = () => void (page.ended || page.attempt(() => this.reload()));
+    const hides = method === "PUT" && relation === "blocks" ? `user-${user.id}` : undefined;
+    return () => {
+      site.app.undo.later({ text: `@${user.login} ${told}`, method, path: `/v1/users/me/${relation}/${user.id}`, hides, done: again, undone: again });
+      return this.relate();
+    };
   }
 
   async reload() {
@@ -134,8 +137,8 @@ class Profile {
   }
 
   follow(state) {
-    if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
-    if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "no longer has your request"));
+    if (state.following) return deed("Unfollow", this.change("DELETE", "following", "is not followed any more"));
+    if (state.requested) return deed("Cancel request", this.change("DELETE", "following", "no longer has your request"));
     return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.site.write("PUT", `/v1/users/me/following/${this.user.id}`).then(() => this.reload()), "primary");
   }
 
@@ -147,10 +150,9 @@ class Profile {
   }
 
   menu(state) {
-    const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.change(method, relation, told);
     return menu("More", [
-      state.muting ? entry("Unmute", act("DELETE", "mutes", "is not muted any more")) : entry("Mute", act("PUT", "mutes", "is muted")),
-      state.blocking ? entry("Unblock", act("DELETE", "blocks", "is not blocked any more")) : entry("Block", act("PUT", "blocks", "is blocked"), "danger"),
+      state.muting ? entry("Unmute", this.change("DELETE", "mutes", "is not muted any more")) : entry("Mute", this.change("PUT", "mutes", "is muted")),
+      state.blocking ? entry("Unblock", this.change("DELETE", "blocks", "is not blocked any more")) : entry("Block", this.change("PUT", "blocks", "is blocked"), "danger"),
       entry("Report …", () => report(this.site, { user: this.user.id }, this.slot)),
     ]);
   }

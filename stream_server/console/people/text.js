@@ -32,19 +32,20 @@ function marks(characters, marked, from, to) {
   return nodes;
 }
 
-/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
+/** What becomes of each kind of entity, with the text inside it. @type {Record<string, (entity: any, inside: any) => Node>} */
+const LINKS = {
+  mentions: ({ id, login }, inside) => (id ? h("a", { href: userHref(login) }, isolate(inside)) : isolate(inside)),
+  hashtags: ({ text }, inside) => h("a", { href: tagHref(text) }, inside),
+  cashtags: (_, inside) => h("b", {}, inside),
+  urls: (entity, inside) => outside(entity.expanded_url || entity.url, inside),
+};
+
+/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} in the order of the text */
 function spans(entities) {
-  const all = [
-    ...(entities.mentions ?? []).map((one) => span(one, (text) => (one.id ? h("a", { href: userHref(one.login) }, isolate(text)) : isolate(text)))),
-    ...(entities.hashtags ?? []).map((one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
-    ...(entities.cashtags ?? []).map((one) => span(one, (text) => h("b", {}, text))),
-    ...(entities.urls ?? []).map((one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
-  ];
+  const all = Object.entries(LINKS).flatMap(([kind, link]) => (entities[kind] ?? []).map((/** @type {any} */ entity) =>
+    ({ start: entity.indices[0], end: entity.indices[1], make: (/** @type {any} */ inside) => link(entity, inside) })));
   return all.sort((one, other) => one.start - other.start);
 }
-
-/** @param {any} entity @param {(inside: any) => Node} make */
-const span = (entity, make) => ({ start: entity.indices[0], end: entity.indices[1], make });
 
 /** @param {string} login */
 export const userHref = (login) => `#/people/@${encodeURIComponent(login)}`;
