@@ -1,8 +1,8 @@
 // @ts-check
 // A post as a row: who, when, the text with its links and matched words, and why it matched.
 
-import { fill, h, icon, isolate, number, time } from "./dom.js";
-import { place, quote, toggleMark } from "./people/post.js";
+import { fill, h, icon, isolate, time } from "./dom.js";
+import { action, place, quote, toggleMark } from "./people/post.js";
 import { textNodes, userLink } from "./people/text.js";
 import { problemBox, told } from "./forms.js";
 import { rowMenu } from "./row_menu.js";
@@ -26,6 +26,10 @@ export function postRow(status, reasons, app, column, message = { status }) {
   const shown = status.message || !status.original ? status : status.original;
   const why = h("div", { class: "why", hidden: true });
   const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, status, reasons, app, column) }, "Why");
+  const heart = action("heart", "Like (l)", (event) => app.attempt(() => toggleMark(app, "likes", status, heart.root.ariaPressed === "true", event, (isLiked, answer) => {
+    heart.press(isLiked);
+    if (answer) heart.count(answer.likes, "like");
+  })), "quiet act");
   return h("article", { class: "post", tabindex: "-1", "aria-label": `@${status.login}: ${shown.message ?? ""}`, dataset: { id: status.id, uid: status.uid } },
     h("span", { class: "avatar", "aria-hidden": "true" }, status.login.slice(0, 1)),
     h("div", { class: "post-body" },
@@ -39,24 +43,10 @@ export function postRow(status, reasons, app, column, message = { status }) {
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
       quote(status, time), place(status),
       h("footer", {},
-        act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
-        act("heart", "Like (l)", (event) => like(event, status, app)),
+        action("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login }), "quiet act").root,
+        heart.root,
         toggle, rowMenu(app, message)),
       why));
-}
-
-/** @param {any} name @param {string} label @param {(event: any) => void} onclick */
-function act(name, label, onclick) {
-  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick }, icon(name));
-}
-
-/** @param {any} event a click or a key on the button @param {any} status @param {any} app */
-function like(event, status, app) {
-  const button = event.currentTarget;
-  void app.attempt(() => toggleMark(app, "likes", status, button.ariaPressed === "true", event, (isLiked, answer) => {
-    button.setAttribute("aria-pressed", String(isLiked));
-    if (answer) fill(button, icon("heart"), answer.likes ? number(answer.likes) : null);
-  }));
 }
 
 /** @param {HTMLElement} toggle @param {HTMLElement} why @param {any} status @param {Reason[]} reasons @param {any} app @param {{rule: string, why: string}} column */

@@ -99,13 +99,13 @@ async def test_a_webhook_is_paused_edited_woken_and_deleted(site_api: Api, windo
 
 async def test_a_subscription_is_copied_as_code(site_api: Api, windows: Windows, tmp_path: Path) -> None:
     """One that programs read as a program that reads it, and a webhook as the request that makes it."""
-    rex = await named_user(site_api, "rex", "Rex")
-    token = mint(rex["id"])
+    sven = await named_user(site_api, "sven", "Sven")
+    token = mint(sven["id"])
     plain: dict[str, Any] = {"parameters": {"track": "it's"}, "since": "-1h", "parts": 2}
     sent = {"parameters": {"rule": '"it\'s"'}, "deliver": {"url": challenge_endpoint(), "batch": 3}}
     await site_api.done("PUT", "/v1/subscriptions/plain", token=token, json=plain)
     await site_api.done("PUT", "/v1/subscriptions/sent", token=token, json=sent)
-    window = await windows.open(rex, "/#/people")
+    window = await windows.open(sven, "/#/people")
     await window.go("#/people/subscriptions", "2 parts: nobody reads 2")
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     for name, languages, text in (

@@ -4,7 +4,6 @@
 import { fill, h, isolate } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
 import { tabbed } from "./page.js";
-import { deleteAccount } from "./profile.js";
 import { counted, timeAgo } from "./text.js";
 import { deed } from "./user_row.js";
 
@@ -17,7 +16,7 @@ export function account(page, tab) {
     sessions: ["Sessions", () => sessions(page)],
     streams: ["Streams", () => streams(page)],
     password: ["Password", () => password(page)],
-    end: ["Delete account", () => deleteAccount(page.site, page.site.me, () => page.site.app.go("#/people/account"))],
+    end: ["Delete account", () => deletion(page.site)],
   }, "Of your account")));
   void page.attempt(async () => fill(email, ", ", isolate((await page.site.get("/v1/users/me")).email ?? "without an email address")));
 }
@@ -35,7 +34,7 @@ function sessions(page) {
     ], async () => {
       for (const { id } of others) await app.client.request("DELETE", `/v1/sessions/${id}`).catch((/** @type {any} */ error) => { if (error.status !== 404) throw error; });
       window.close();
-      page.site.reload();
+      page.site.view.reload();
     }));
   };
   const row = (/** @type {any} */ one) => app.undo.tie(h("div", { class: "entry" },
@@ -53,7 +52,7 @@ function streams(page) {
       h("div", { class: "entry muted" }, h("span", {}, "opened ", timeAgo(one.opened)), h("span", {}, one.live ? "live" : `catching up, ${counted(one.behind, "entry", "entries")} behind`),
         h("span", {}, `${counted(one.delivered, "event")} delivered`), h("span", {}, "since ", h("code", {}, one.since)), h("span", {}, "cursor ", h("code", {}, one.cursor)))), path);
   };
-  return [page.feed("/v1/streams", "streams", { label: "Your open streams", empty: "You have no open stream." }, row).root, deed("Load again", async () => page.site.reload())];
+  return [page.feed("/v1/streams", "streams", { label: "Your open streams", empty: "You have no open stream." }, row).root, deed("Load again", async () => page.site.view.reload())];
 }
 
 /** @param {Page} page */
@@ -67,5 +66,21 @@ function password(page) {
     await page.site.app.client.request("PUT", "/v1/users/me/password", { body: Object.fromEntries(new FormData(made)) });
     made.reset();
     page.site.app.say("Your password is changed. Your other sessions have ended.");
+  });
+}
+
+/** The form that deletes the account. The choice in a menu was the first question, the username is the second. @param {import("./site.js").Site} site */
+function deletion({ app, me }) {
+  const login = h("input", { name: "login", required: true, pattern: me.login, title: me.login, autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
+  const password = h("input", { name: "password", type: "password", autocomplete: "current-password", maxlength: "256" });
+  return form({ class: "card stack", "aria-label": "Delete account" }, [
+    h("p", {}, "This deletes your account, and all that you wrote. It cannot be undone."),
+    h("label", {}, "Your username, to confirm", login), h("label", {}, "Your password, if you have one", password),
+    problemBox(), formEnd("Delete account", () => app.go("#/people/account")),
+  ], async () => {
+    await app.undo.finish();
+    await app.client.request("DELETE", "/v1/users/me", { body: password.value ? { password: password.value } : {} });
+    await app.leaveForGood(() => app.client.keep(null));
+    app.say("Your account is deleted.");
   });
 }

@@ -56,7 +56,7 @@ function ownerTools(site, kind, found) {
   const save = async (/** @type {any} */ body, /** @type {string} */ key) => {
     await site.write("PATCH", path, body, key);
     site.app.say("Saved");
-    site.reload();
+    site.view.reload();
   };
   const remove = async () => {
     site.app.undo.later({ text: `The ${kind} ${found.name} is deleted`, method: "DELETE", path, hides: `${kind}-${found.id}` });

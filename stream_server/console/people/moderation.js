@@ -61,7 +61,7 @@ function suspensions(page) {
   const { site } = page;
   const note = h("input", NOTE);
   const add = loginForm(site, (user) => {
-    const done = () => { if (!page.ended) site.reload(); };
+    const done = () => { if (!page.ended) site.view.reload(); };
     site.app.undo.later({ text: `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, method: "PUT", path: `/v1/admin/suspensions/${user.id}?note=${encodeURIComponent(note.value)}`, done });
   }, note, h("button", { class: "danger" }, "Suspend"));
   return h("div", { class: "stack" }, add, page.users("/v1/admin/suspensions", { label: "Suspended users", empty: "Nobody is suspended." }, (user) =>

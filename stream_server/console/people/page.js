@@ -102,7 +102,7 @@ export class Page {
 
   /** Draw it anew, now or when Back leads to it. */
   reload() {
-    if (this.root.isConnected) this.site.reload();
+    if (this.root.isConnected) this.site.view.reload();
     else this.end();
   }
 

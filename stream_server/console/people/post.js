@@ -19,9 +19,9 @@ export class PostCard {
     this.problem = problemBox();
     this.slot = h("div", { class: "post-slot" });
     this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
-      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost && this.repostLine(status));
-    if (this.status) this.draw(this.status, options.detail ?? false);
-    else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
+      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost && this.repostLine(status),
+    this.status ? this.body(this.status) : h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
+    if (this.status && options.detail) this.showComments(false);
     site.app.undo.tie(this.root, ...[status, this.status ?? status].flatMap(({ id, uid }) => [`status-${id}`, `user-${uid}`]));
   }
 
@@ -31,14 +31,12 @@ export class PostCard {
     return h("p", { class: "post-context" }, icon("repost"), userLink(login), " reposted", undo);
   }
 
-  /** @param {any} status @param {boolean} detail */
-  draw(status, detail) {
-    this.root.append(
-      h("div", { class: "status-body" },
-        h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
-        h("div", { class: "post-main" },
-          this.content = content(status), this.actions(status), this.problem, this.slot)));
-    if (detail) this.showComments(false);
+  /** @param {any} status */
+  body(status) {
+    this.content = content(status);
+    return h("div", { class: "status-body" },
+      h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
+      h("div", { class: "post-main" }, this.content, this.actions(status), this.problem, this.slot));
   }
 
   actions(status) {
@@ -101,7 +99,7 @@ export class PostCard {
     await told(this.problem, async () => {
       const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
       if (made.original) site.renew(made.original.id, made.original);
-      site.page?.onPosted(made);
+      site.view.page?.onPosted(made);
       site.app.say("Reposted");
     });
     this.isReposting = false;
@@ -113,7 +111,7 @@ export class PostCard {
     };
     const { group, login } = this.status; // what answers a post of a group stays in it
     const composer = new Composer(this.site.app, group ? { ...draft, group } : draft, {
-      onPosted: (made) => { close(); this.site.page?.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
+      onPosted: (made) => { close(); this.site.view.page?.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
       onCancel: close,
       hint: draft.origin ? `Quote @${login}` : `Reply to @${login}`,
     });
@@ -253,15 +251,14 @@ export function quote(status, when = timeAgo) {
     richText(original.message, original.entities));
 }
 
-/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {(event: MouseEvent) => void} onclick */
-function action(name, label, onclick) {
-  const figure = h("span", { class: "post-count" });
-  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, icon(name), figure);
+/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {(event: MouseEvent) => void} onclick @param {string} [look] classes */
+export function action(name, label, onclick, look = "post-action") {
+  const root = h("button", { type: "button", class: look, "aria-label": label, title: label, dataset: { act: name }, onclick }, icon(name));
   return {
     root,
     /** @param {number} count @param {string} noun */
     count(count, noun) {
-      figure.textContent = count ? number(count) : "";
+      fill(root, icon(name), count > 0 && h("span", { class: "post-count" }, number(count)));
       root.setAttribute("aria-label", count ? `${label}, ${counted(count, noun)}` : label);
     },
     /** @param {boolean} on */

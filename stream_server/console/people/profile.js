@@ -45,7 +45,7 @@ class Profile {
     page.show(user.name, this.card, this.slot, this.content());
     this.draw();
     if (own) {
-      const remove = entry("Delete account …", () => fill(this.slot, deleteAccount(page.site, user, () => fill(this.slot))), "danger");
+      const remove = entry("Delete account …", () => page.site.app.go("#/people/account/end"), "danger");
       return fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
     }
     void this.relate();
@@ -156,25 +156,6 @@ class Profile {
       entry("Report …", () => report(this.site, { user: this.user.id }, this.slot)),
     ]);
   }
-}
-
-/**
- * Return the form that deletes the user's own account. The choice in the menu was the first question, the username is the second.
- * @param {import("./site.js").Site} site @param {any} user @param {() => void} onCancel
- */
-export function deleteAccount(site, user, onCancel) {
-  const login = h("input", { name: "login", required: true, pattern: user.login, title: user.login, autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
-  const password = h("input", { name: "password", type: "password", autocomplete: "current-password", maxlength: "256" });
-  return form({ class: "card stack", "aria-label": "Delete account" }, [
-    h("p", {}, "This deletes your account, and all that you wrote. It cannot be undone."),
-    h("label", {}, "Your username, to confirm", login), h("label", {}, "Your password, if you have one", password),
-    problemBox(), formEnd("Delete account", onCancel),
-  ], async () => {
-    await site.app.undo.finish();
-    await site.app.client.request("DELETE", "/v1/users/me", { body: password.value ? { password: password.value } : {} });
-    await site.app.leaveForGood(() => site.app.client.keep(null));
-    site.app.say("Your account is deleted.");
-  });
 }
 
 /** Return the members that differ; an emptied member is null. @param {any} form @param {any} user */

@@ -9,9 +9,10 @@ const MAX_MARKS = 2000;
 const LONGEST_PAGE = 200;
 
 export class Site {
-  /** @param {any} app  see app.js */
-  constructor(app) {
+  /** @param {any} app see app.js @param {{page: import("./page.js").Page | null, reload: () => void, drawNav: () => void}} view whose page is on show, and may have to be drawn anew */
+  constructor(app, view) {
     this.app = app;
+    this.view = view;
     this.me = app.user;
     /** @type {Map<string, any>} */
     this.users = new Map([[this.me.id, this.me]]);
@@ -19,11 +20,6 @@ export class Site {
     this.marks = { likes: new Set(), favorites: new Set() };
     /** @type {Record<string, number>} unread items by page */
     this.counts = { notifications: 0, talks: 0, requests: 0 };
-    this.onCounts = () => {};
-    /** What the view does when a page has to be drawn anew. */
-    this.reload = () => {};
-    /** The page on show. @type {import("./page.js").Page | null} */
-    this.page = null;
   }
 
   /** @param {string} path @param {Record<string, string | number | null | undefined>} [query] @returns {Promise<any>} */
@@ -106,7 +102,7 @@ export class Site {
   /** @param {string} page @param {number} count */
   setCount(page, count) {
     this.counts[page] = Math.max(0, count);
-    this.onCounts();
+    this.view.drawNav();
   }
 
   /** Let the cards of a status show its marks anew, and newer counts if they are given. @param {string} id @param {any} [status] */

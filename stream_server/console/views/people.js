@@ -36,7 +36,7 @@ const NAVIGATION = [
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
 const MAX_LEFT = 5; // pages that are kept as they were left, for Back
-const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
+const POST_KEYS = /** @type {Record<string, string>} */ ({ l: "heart", r: "reply", s: "star", c: "comment" });
 
 /** The pages by their names in the address, each with what the address has behind the name. @type {Record<string, (page: Page, argument?: string, more?: string) => any>} */
 const PAGES = {
@@ -66,7 +66,7 @@ class People {
   constructor(root, app) {
     this.app = app;
     this.root = root;
-    this.site = new Site(app);
+    this.site = new Site(app, this);
     this.live = new Live(app, root);
     /** @type {Page | null} */ this.page = null;
     /** @type {string[]} */ this.path = [];
@@ -75,8 +75,6 @@ class People {
     this.left = new Map();
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
-    this.site.onCounts = () => this.drawNav();
-    this.site.reload = () => this.reload();
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
     this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
@@ -105,8 +103,7 @@ class People {
   listen() {
     const { live, site } = this;
     for (const kind of ["like", "unlike", "comment", "uncomment"]) live.on(kind, ({ status }) => { if (status?.likes !== undefined) site.renew(status.id, status); });
-    live.on("like", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, true); });
-    live.on("unlike", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, false); });
+    for (const kind of ["like", "unlike"]) live.on(kind, ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, kind === "like"); });
     live.on("post", ({ status }) => { if (status.original) site.renew(status.original.id, status.original); });
     live.on("edit", ({ status, left }) => { if (status) site.renew(status.id, status); else this.app.undo.take(`status-${left.id}`); });
     live.on("delete", ({ status }) => this.app.undo.take(`status-${status.id}`));
@@ -118,7 +115,7 @@ class People {
     live.on("gap", () => {
       this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
       for (const { page } of this.left.values()) page.reload();
-      site.reload();
+      this.reload();
       void site.loadCounts();
     });
   }
@@ -131,7 +128,7 @@ class People {
     const isKept = left && !left.page.ended;
     this.path = path;
     this.entry = this.app.entry;
-    this.page = this.site.page = isKept ? left.page : new Page(this.site, this.live);
+    this.page = isKept ? left.page : new Page(this.site, this.live);
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
@@ -191,7 +188,7 @@ class People {
     } else if (key === "j" || key === "k") {
       neighbour(this.root.querySelectorAll("article.status, article.notice"), key === "j" ? 1 : -1)?.focus();
     } else if (Object.hasOwn(POST_KEYS, key)) {
-      const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[key]);
+      const button = document.activeElement?.closest("article.status")?.querySelector(`[data-act=${POST_KEYS[key]}]`);
       if (button instanceof HTMLElement) button.click();
       else this.app.say("Choose a post first, by j or k.", "warn");
     } else {
