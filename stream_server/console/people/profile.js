@@ -24,7 +24,7 @@ export async function profile(page, login, tab) {
   page.show(`@${login}`);
   const user = await page.attempt(() => page.site.userByLogin(login));
   if (!user || page.ended) return;
-  new Profile(page, user, tab).start();
+  new Profile(page, user, tab);
 }
 
 class Profile {
@@ -33,24 +33,19 @@ class Profile {
     this.page = page;
     this.site = page.site;
     this.user = user;
-    this.tab = tab;
     this.own = user.id === page.site.me.id;
     this.card = h("section", { class: "profile", "aria-label": "Profile" });
     this.buttons = h("div", { class: "row profile-buttons" });
     this.slot = h("div", {});
-  }
-
-  start() {
-    const { page, user, own } = this;
-    page.show(user.name, this.card, this.slot, this.content());
+    page.show(user.name, this.card, this.slot, this.content(tab));
     this.draw();
-    if (own) {
+    if (this.own) {
       const remove = entry("Delete account …", () => page.site.app.go("#/people/account/end"), "danger");
-      return fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
+      fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
+    } else {
+      void this.relate();
+      page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
     }
-    void this.relate();
-    page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
-    return undefined;
   }
 
   draw() {
@@ -82,11 +77,12 @@ class Profile {
     this.slot.querySelector("input")?.focus();
   }
 
-  content() {
+  /** @param {string} [tab] */
+  content(tab) {
     const { page, user } = this;
     const path = `/v1/users/${user.id}`;
     const users = (/** @type {string} */ relation, /** @type {string} */ label, /** @type {string} */ empty) => page.users(`${path}/${relation}`, { label, empty }, (each) => userRow(each)).root;
-    return tabbed(userHref(user.login), this.tab, {
+    return tabbed(userHref(user.login), tab, {
       posts: ["Posts", () => this.posts()],
       likes: ["Likes", () => page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root],
       followers: ["Followers", () => users("followers", "Followers", "Nobody follows this user yet.")],

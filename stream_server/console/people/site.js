@@ -61,10 +61,10 @@ export class Site {
 
   /** Learn what the user liked and kept of late, so that the hearts and stars on show are right. */
   async loadMarks() {
-    const pages = await Promise.all([
-      this.get(`/v1/users/${this.me.id}/likes`, { count: LONGEST_PAGE }), this.get("/v1/users/me/favorites", { count: LONGEST_PAGE })]);
-    pages[0].statuses.forEach((status) => this.setMark("likes", status.id, true));
-    pages[1].statuses.forEach((status) => this.setMark("favorites", status.id, true));
+    const learn = async (/** @type {"likes" | "favorites"} */ kind, /** @type {string} */ path) => {
+      for (const { id } of (await this.get(path, { count: LONGEST_PAGE })).statuses) this.setMark(kind, id, true);
+    };
+    await Promise.all([learn("likes", `/v1/users/${this.me.id}/likes`), learn("favorites", "/v1/users/me/favorites")]);
   }
 
   /** Learn what waits to be read or answered, and the marks. What fails stays as it was. */

@@ -19,19 +19,20 @@ import { talkPage, talks } from "../people/talks.js";
 import { counted, refreshTimes, tagHref, userHref } from "../people/text.js";
 import { placeOf } from "../place.js";
 
-/** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
+/** @type {[string, import("../dom.js").IconName, string][]} names in the address, "@" for the user's own, with drawings and titles */
 const NAVIGATION = [
-  { name: "home", icon: "home", title: "Home" },
-  { name: "notifications", icon: "bell", title: "Notifications" },
-  { name: "talks", icon: "mail", title: "Messages" },
-  { name: "mentions", icon: "reply", title: "Mentions" },
-  { name: "lists", icon: "list", title: "Lists" },
-  { name: "groups", icon: "group", title: "Groups" },
-  { name: "kept", icon: "star", title: "Bookmarks" },
-  { name: "rules", icon: "edit", title: "Saved rules" },
-  { name: "subscriptions", icon: "pin", title: "Subscriptions" },
-  { name: "requests", icon: "knock", title: "Follow requests" },
-  { name: "privacy", icon: "shield", title: "Blocked and muted" },
+  ["home", "home", "Home"],
+  ["notifications", "bell", "Notifications"],
+  ["talks", "mail", "Messages"],
+  ["@", "user", "Profile"],
+  ["mentions", "reply", "Mentions"],
+  ["lists", "list", "Lists"],
+  ["groups", "group", "Groups"],
+  ["kept", "star", "Bookmarks"],
+  ["rules", "edit", "Saved rules"],
+  ["subscriptions", "pin", "Subscriptions"],
+  ["requests", "knock", "Follow requests"],
+  ["privacy", "shield", "Blocked and muted"],
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
@@ -168,11 +169,11 @@ class People {
   drawNav() {
     const current = this.path[0] ?? "home";
     const { counts, me } = this.site;
-    const link = (/** @type {string} */ name, /** @type {string} */ href, /** @type {any} */ sign, /** @type {string} */ title) =>
-      h("a", { href, "aria-current": current === name ? "page" : null }, sign, h("span", {}, title),
-        counts[name] ? h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread")) : null);
-    const [first, ...others] = NAVIGATION.map(({ name, icon: sign, title }) => link(name, name === "home" ? "#/people" : `#/people/${name}`, icon(sign), title));
-    fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), icon("user"), "Profile"), ...others.slice(2));
+    fill(this.nav, NAVIGATION.map(([entry, sign, title]) => {
+      const name = entry === "@" ? `@${me.login}` : entry;
+      const badge = counts[name] > 0 && h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread"));
+      return h("a", { href: name === "home" ? "#/people" : `#/people/${name}`, "aria-current": current === name ? "page" : null }, icon(sign), h("span", {}, title), badge);
+    }));
     const shown = /** @type {HTMLElement | null} */ (this.nav.querySelector("[aria-current]"));
     if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
   }
