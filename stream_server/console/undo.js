@@ -110,8 +110,8 @@ export class Undo {
     try {
       if (path && this.client.user?.id !== deed.uid) throw new ApiError(401, { code: "signed_out", message: `this was not done before your session ended: ${deed.text}` });
       const answer = path ? await this.client.request(method, path, { body, keepalive: true }).catch((/** @type {any} */ error) => {
-        if (error.status !== 404) throw error; // what is not there any more needs no delete
-        return null;
+        if (error.status !== 404 || method !== "DELETE") throw error;
+        return null; // what is not there any more needs no delete
       }) : null;
       this.end(deed);
       deed.done?.(answer);

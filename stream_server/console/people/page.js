@@ -21,7 +21,7 @@ export class Live extends EventTarget {
     this.stream = this.app.client.stream({}, {
       path: "/v1/stream/user", since,
       onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
-      onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
+      onState: (/** @type {import("../types.d.ts").StreamState} */ state) => this.show(state),
     });
   }
 
@@ -41,7 +41,7 @@ export class Live extends EventTarget {
     this.app.setStatus("");
   }
 
-  /** @param {import("../client.js").StreamState} state */
+  /** @param {import("../types.d.ts").StreamState} state */
   show(state) {
     if (state.name === "closed" || !this.root.isConnected) return;
     const kind = state.name === "live" ? "live" : ["refused", "ended", "signed out", "offline"].includes(state.name) ? "bad" : "wait";

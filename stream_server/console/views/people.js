@@ -77,18 +77,16 @@ class People {
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
-    this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
+    this.timer = setInterval(() => {
+      refreshTimes(root);
+      if (!document.hidden && root.isConnected) void this.loadTrends();
+    }, MINUTE_MS);
     root.classList.add("people");
     fill(root, h("div", { class: "people-side" }, peopleSearch(this.site), this.nav, this.trends), this.content);
     this.listen();
     this.navigate(app.path, false);
     void this.site.loadCounts();
     void this.loadTrends();
-  }
-
-  everyMinute() {
-    refreshTimes(this.root);
-    if (!document.hidden && this.root.isConnected) void this.loadTrends();
   }
 
   /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
