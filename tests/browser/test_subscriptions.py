@@ -95,6 +95,12 @@ async def test_a_webhook_is_paused_edited_woken_and_deleted(site_api: Api, windo
         return not (await site_api.done("GET", "/v1/subscriptions", token=mint(pam["id"])))["subscriptions"]
 
     await eventually(is_gone)
+    await window.button("New subscription").click()  # of the same name, which is shown
+    form = page.get_by_role("form", name="New subscription")
+    await form.get_by_label("Name").fill("orders")
+    await form.get_by_label("Rule").fill("pomelo")
+    await form.get_by_role("button", name="Make").click()
+    await expect(row).to_be_visible()
 
 
 async def test_a_subscription_is_copied_as_code(site_api: Api, windows: Windows, tmp_path: Path) -> None:

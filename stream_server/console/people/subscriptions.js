@@ -25,15 +25,15 @@ export async function subscriptions(page) {
   const load = () => site.get("/v1/subscriptions");
   const answer = await page.attempt(load);
   if (!answer || page.ended) return;
-  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} of all that were seen */ const rows = new Map();
+  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} */ let rows = new Map();
   const list = h("ul", { class: "feed-list", "aria-label": "Your subscriptions" });
   const none = h("p", { class: "feed-empty" }, "You have no subscriptions yet.");
   const slot = h("div", {});
   /** @param {any[]} all */
   function show(all) {
-    for (const one of all) if (!rows.has(one.name)) rows.set(one.name, row(page, one, refresh));
+    rows = new Map(all.map((one) => [one.name, rows.get(one.name) ?? row(page, one, refresh)]));
     for (const one of all) rows.get(one.name)?.renew(one);
-    const elements = all.map(({ name }) => rows.get(name)?.element);
+    const elements = [...rows.values()].map(({ element }) => element);
     if (elements.length !== list.children.length || elements.some((element, at) => element !== list.children[at])) fill(list, elements);
     none.hidden = all.length > 0;
   }
