@@ -17,9 +17,7 @@ async def test_ones_own_comment_stands_once(site_api: Api, windows: Windows) -> 
     token = mint(uma["id"])
     status = await site_api.post(uma["id"], "potoroo")
     path = f"/v1/statuses/{status['id']}/comments"
-    await asyncio.gather(
-        *(site_api.done("POST", path, token=token, json={"message": f"old {n}."}) for n in range(40))
-    )
+    await asyncio.gather(*(site_api.done("POST", path, token=token, json={"message": f"old {n}."}) for n in range(40)))
     window = await windows.open(uma, f"/#/people/status/{status['id']}")
     comments = window.page.locator(".comment")
     await expect(window.button("Show more comments")).to_be_visible()
