@@ -1,10 +1,10 @@
 // @ts-check
 // A post as a row: who, when, the text with its links and matched words, and why it matched.
 
-import { fill, h, icon, isolate, number, time } from "./dom.js";
-import { place, quote } from "./people/post.js";
+import { fill, h, icon, isolate, time } from "./dom.js";
+import { action, place, quote, toggleMark } from "./people/post.js";
 import { textNodes, userLink } from "./people/text.js";
-import { explain } from "./forms.js";
+import { problemBox, told } from "./forms.js";
 import { rowMenu } from "./row_menu.js";
 
 /**
@@ -26,6 +26,10 @@ export function postRow(status, reasons, app, column, message = { status }) {
   const shown = status.message || !status.original ? status : status.original;
   const why = h("div", { class: "why", hidden: true });
   const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, status, reasons, app, column) }, "Why");
+  const heart = action("heart", "Like (l)", (event) => app.attempt(() => toggleMark(app, "likes", status, heart.root.ariaPressed === "true", event, (isLiked, answer) => {
+    heart.press(isLiked);
+    if (answer) heart.count(answer.likes, "like");
+  })), "quiet act");
   return h("article", { class: "post", tabindex: "-1", "aria-label": `@${status.login}: ${shown.message ?? ""}`, dataset: { id: status.id, uid: status.uid } },
     h("span", { class: "avatar", "aria-hidden": "true" }, status.login.slice(0, 1)),
     h("div", { class: "post-body" },
@@ -39,35 +43,10 @@ export function postRow(status, reasons, app, column, message = { status }) {
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
       quote(status, time), place(status),
       h("footer", {},
-        act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
-        act("heart", "Like (l)", (button, isByKey) => like(button, status, app, isByKey)),
+        action("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login }), "quiet act").root,
+        heart.root,
         toggle, rowMenu(app, message)),
       why));
-}
-
-/** @param {any} name @param {string} label @param {(button: HTMLButtonElement, isByKey: boolean) => void} work */
-function act(name, label, work) {
-  return h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: (/** @type {any} */ event) => work(event.currentTarget, !event.detail) }, icon(name));
-}
-
-/** @param {HTMLButtonElement} button @param {any} status @param {any} app @param {boolean} isByKey which one may have pressed by mistake */
-async function like(button, status, app, isByKey) {
-  const path = `/v1/users/me/likes/${status.id}`;
-  const show = (/** @type {boolean} */ isLiked, answer) => {
-    button.setAttribute("aria-pressed", String(isLiked));
-    if (answer) fill(button, icon("heart"), answer.likes ? number(answer.likes) : null);
-  };
-  if (button.getAttribute("aria-pressed") === "true") {
-    app.undo.later({ text: "Like removed", method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
-    return show(false, null);
-  }
-  if (app.undo.takeBack(path)) return;
-  if (isByKey) {
-    app.undo.later({ text: `You like the post of @${status.login}`, method: "PUT", path, done: (answer) => show(true, answer), undone: () => show(false, null) });
-    return show(true, null);
-  }
-  const answer = await app.attempt(() => app.client.request("PUT", path));
-  if (answer) show(true, answer);
 }
 
 /** @param {HTMLElement} toggle @param {HTMLElement} why @param {any} status @param {Reason[]} reasons @param {any} app @param {{rule: string, why: string}} column */
@@ -90,13 +69,13 @@ function tellReason(reason) {
 }
 
 /** Asks the server part by part, also for those that did not match. @param {HTMLElement} why @param {any} status @param {any} app @param {{rule: string}} column */
-async function showParts(why, status, app, column) {
-  try {
+function showParts(why, status, app, column) {
+  const problem = problemBox();
+  fill(why, problem);
+  return told(problem, async () => {
     const answer = await app.client.request("POST", "/v1/rules/explain", { body: { rule: column.rule, status: status.id } });
     fill(why, h("ul", { class: "parts" }, partItem(answer.parts)));
-  } catch (error) {
-    fill(why, h("p", { class: "problem" }, explain(error)));
-  }
+  });
 }
 
 /** @param {any} part @returns {HTMLElement} */

@@ -109,7 +109,10 @@ export class Undo {
     deed.note.remove();
     try {
       if (path && this.client.user?.id !== deed.uid) throw new ApiError(401, { code: "signed_out", message: `this was not done before your session ended: ${deed.text}` });
-      const answer = path ? await this.client.request(method, path, { body, keepalive: true }).catch(nothingLeft) : null;
+      const answer = path ? await this.client.request(method, path, { body, keepalive: true }).catch((/** @type {any} */ error) => {
+        if (error.status !== 404 || method !== "DELETE") throw error;
+        return null; // what is not there any more needs no delete
+      }) : null;
       this.end(deed);
       deed.done?.(answer);
       if (hides) this.take(hides);
@@ -123,12 +126,6 @@ export class Undo {
   async finish() {
     await Promise.all([...this.waiting.values()].map((deed) => this.send(deed)));
   }
-}
-
-/** What is not there any more needs no delete. @param {any} error */
-function nothingLeft(error) {
-  if (error instanceof ApiError && error.status === 404) return null;
-  throw error;
 }
 
 /** @param {HTMLElement} element */

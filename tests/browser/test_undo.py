@@ -264,3 +264,21 @@ async def test_a_deed_on_its_way_outlives_the_page(site_api: Api, windows: Windo
     await expect(window.post("goes at once")).to_have_count(0)
     deletes = await window.page.evaluate("sent.filter(each => each.method === 'DELETE')")
     assert [each["keepalive"] for each in deletes] == [True]
+
+
+async def _answer_nobody(route: Route) -> None:
+    await route.fulfill(status=404, json={"error": {"code": "not_found", "message": "there is no such user"}})
+
+
+async def test_a_deed_that_the_server_does_not_know_is_undone(site_api: Api, windows: Windows) -> None:
+    """Only a delete is done where there is nothing. A user who cannot be muted is not shown as muted."""
+    uwe, ute = await named_user(site_api, "uwe"), await named_user(site_api, "ute")
+    await site_api.post(ute["id"], "not to be muted")
+    window = await windows.open(uwe, "/#/people/@ute")
+    window.expects_refusals = True
+    await window.page.route("**/v1/users/me/mutes/*", _answer_nobody)
+    await choose("Mute @ute", "article.status")(window)
+    await expect(window.post("not to be muted")).to_be_hidden()
+    await window.button("Dismiss").click()
+    await expect(window.page.locator(".notes")).to_contain_text("There is no such user.")
+    await expect(window.post("not to be muted")).to_be_visible()

@@ -3,30 +3,22 @@
 
 import { fill, h, isolate } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
-import { tabs } from "./collections.js";
-import { deleteAccount } from "./profile.js";
+import { tabbed } from "./page.js";
 import { counted, timeAgo } from "./text.js";
 import { deed } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, [string, (page: Page) => any]>} Tabs  the title and the content of each tab */
-
-const TABS = /** @type {Tabs} */ ({
-  sessions: ["Sessions", sessions], streams: ["Streams", streams], password: ["Password", password],
-  end: ["Delete account", (page) => deleteAccount(page.site, page.site.me, () => page.site.app.go("#/people/account"))],
-});
 
 /** @param {Page} page @param {string} [tab] */
-export function account(page, tab = "") {
+export function account(page, tab) {
   const email = h("span", {});
-  page.show("Account", h("p", { class: "muted" }, "You are ", isolate(`@${page.site.me.login}`), email, "."), tabbed(page, "#/people/account", "Of your account", TABS, tab));
+  page.show("Account", h("p", { class: "muted" }, "You are ", isolate(`@${page.site.me.login}`), email, "."), h("div", { class: "stack" }, tabbed("#/people/account", tab, {
+    sessions: ["Sessions", () => sessions(page)],
+    streams: ["Streams", () => streams(page)],
+    password: ["Password", () => password(page)],
+    end: ["Delete account", () => deletion(page.site)],
+  }, "Of your account")));
   void page.attempt(async () => fill(email, ", ", isolate((await page.site.get("/v1/users/me")).email ?? "without an email address")));
-}
-
-/** Return tabs, and the content of the one that the address names, or else of the first. @param {Page} page @param {string} href @param {string} label @param {Tabs} all @param {string} wanted */
-export function tabbed(page, href, label, all, wanted) {
-  const shown = Object.hasOwn(all, wanted) ? wanted : Object.keys(all)[0];
-  return h("div", { class: "stack" }, tabs(href, shown, Object.entries(all).map(([name, [title]]) => [name, title]), label), all[shown][1](page));
 }
 
 /** Return the button that ends something; until it is sent, that can be undone. @param {Page} page @param {string} text @param {string} path */
@@ -42,7 +34,7 @@ function sessions(page) {
     ], async () => {
       for (const { id } of others) await app.client.request("DELETE", `/v1/sessions/${id}`).catch((/** @type {any} */ error) => { if (error.status !== 404) throw error; });
       window.close();
-      page.site.reload();
+      page.site.view.reload();
     }));
   };
   const row = (/** @type {any} */ one) => app.undo.tie(h("div", { class: "entry" },
@@ -60,7 +52,7 @@ function streams(page) {
       h("div", { class: "entry muted" }, h("span", {}, "opened ", timeAgo(one.opened)), h("span", {}, one.live ? "live" : `catching up, ${counted(one.behind, "entry", "entries")} behind`),
         h("span", {}, `${counted(one.delivered, "event")} delivered`), h("span", {}, "since ", h("code", {}, one.since)), h("span", {}, "cursor ", h("code", {}, one.cursor)))), path);
   };
-  return [page.feed("/v1/streams", "streams", { label: "Your open streams", empty: "You have no open stream." }, row).root, deed("Load again", async () => page.site.reload())];
+  return [page.feed("/v1/streams", "streams", { label: "Your open streams", empty: "You have no open stream." }, row).root, deed("Load again", async () => page.site.view.reload())];
 }
 
 /** @param {Page} page */
@@ -74,5 +66,21 @@ function password(page) {
     await page.site.app.client.request("PUT", "/v1/users/me/password", { body: Object.fromEntries(new FormData(made)) });
     made.reset();
     page.site.app.say("Your password is changed. Your other sessions have ended.");
+  });
+}
+
+/** The form that deletes the account. The choice in a menu was the first question, the username is the second. @param {import("./site.js").Site} site */
+function deletion({ app, me }) {
+  const login = h("input", { name: "login", required: true, pattern: me.login, title: me.login, autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
+  const password = h("input", { name: "password", type: "password", autocomplete: "current-password", maxlength: "256" });
+  return form({ class: "card stack", "aria-label": "Delete account" }, [
+    h("p", {}, "This deletes your account, and all that you wrote. It cannot be undone."),
+    h("label", {}, "Your username, to confirm", login), h("label", {}, "Your password, if you have one", password),
+    problemBox(), formEnd("Delete account", () => app.go("#/people/account")),
+  ], async () => {
+    await app.undo.finish();
+    await app.client.request("DELETE", "/v1/users/me", { body: password.value ? { password: password.value } : {} });
+    await app.leaveForGood(() => app.client.keep(null));
+    app.say("Your account is deleted.");
   });
 }

@@ -24,27 +24,21 @@ export class Composer {
     this.draft = draft;
     this.options = options;
     this.limit = 0;
-    this.id = `composer-${++count}`;
     this.place = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
-    this.build();
-    this.restore();
-    void messageLimit(app.client).then((limit) => { this.limit = limit; this.text.maxLength = SPARE * limit || MAX_UNITS; this.counted(); });
-  }
-
-  build() {
-    const { draft, options, id } = this;
-    this.text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, id: `${id}-text`, placeholder: options.hint ?? "What is new?", "aria-describedby": `${id}-count` });
-    this.counter = h("span", { class: "composer-count", id: `${id}-count` });
+    const label = options.hint ?? "Write a post";
+    this.counter = h("span", { class: "composer-count", id: `composer-count-${++count}` });
+    this.text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": label, placeholder: options.hint ?? "What is new?", "aria-describedby": this.counter.id });
     this.problem = problemBox();
     this.send = h("button", { class: "primary" }, draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post");
-    const cancel = options.onCancel ? h("button", { type: "button", onclick: () => { store("sessionStorage", this.place, ""); options.onCancel?.(); } }, "Cancel") : null;
-    this.root = form({ class: "composer", "aria-label": options.hint ?? "Write a post" }, [
-      h("label", { class: "visually-hidden", for: `${id}-text` }, options.hint ?? "Write a post"), this.text, this.more(),
-      this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send)], (_, key) => this.post(key), " Your text is kept.");
+    const cancel = options.onCancel && h("button", { type: "button", onclick: () => { store("sessionStorage", this.place, ""); options.onCancel?.(); } }, "Cancel");
+    this.root = form({ class: "composer", "aria-label": label }, [
+      this.text, this.more(), this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send)], (_, key) => this.post(key), " Your text is kept.");
     this.root.addEventListener("input", () => { this.counted(); store("sessionStorage", this.place, JSON.stringify(this.values())); });
     this.text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.root.requestSubmit();
     });
+    this.restore();
+    void messageLimit(app.client).then((limit) => { this.limit = limit; this.text.maxLength = SPARE * limit || MAX_UNITS; this.counted(); });
   }
 
   more() {
@@ -72,10 +66,6 @@ export class Composer {
       this.groups.value = chosen;
     });
     this.hasGroups = !error;
-  }
-
-  focus() {
-    this.text.focus();
   }
 
   counted() {
@@ -158,7 +148,7 @@ export function compose(app, draft = {}) {
     },
   });
   const window = app.dialog(title, composer.root);
-  composer.focus();
+  composer.text.focus();
 }
 
 /** @type {Promise<number> | null} */

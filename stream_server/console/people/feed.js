@@ -7,8 +7,8 @@ import { quieten, rove } from "../rove.js";
 import { counted } from "./text.js";
 
 /**
- * @typedef {{load: (before: string | null) => Promise<{items: any[], next: string | null}>, render: (item: any) => Element, empty: string, label: string, noun?: [string, string]}} FeedOptions
- *   `empty`: what to say if there is nothing; `label`: the name of the list for screen readers; `noun`: one and many, of items that are articles and may come live
+ * @typedef {{load: (before: string | null) => Promise<{items: any[], next: string | null}>, render: (item: any) => Element, empty: string, label: string, noun?: string}} FeedOptions
+ *   `empty`: what to say if there is nothing; `label`: the name of the list for screen readers; `noun`: of items that are articles and may come live
  */
 
 const MAX_SHOWN = 300;
@@ -43,7 +43,7 @@ export class Feed {
     if (this.loading) return;
     this.loading = true;
     this.more.disabled = true;
-    fill(this.note, this.list.childElementCount ? "" : skeleton());
+    fill(this.note, !this.list.childElementCount && skeleton());
     try {
       this.show(await this.options.load(this.next));
     } catch (error) {
@@ -62,7 +62,7 @@ export class Feed {
     this.list.append(...fresh.map((item) => this.draw(item)));
     this.setStop();
     this.more.hidden = page.next === null;
-    fill(this.note, this.list.childElementCount ? "" : h("p", { class: "feed-empty" }, this.options.empty));
+    fill(this.note, !this.list.childElementCount && h("p", { class: "feed-empty" }, this.options.empty));
   }
 
   /** @param {unknown} error */
@@ -86,20 +86,18 @@ export class Feed {
     if (!this.isNew(item)) return;
     this.waiting.push(item);
     if (this.waiting.length > MAX_WAITING) this.dropped += this.waiting.splice(0, 1).length;
-    if (own || (this.atTop() && !this.list.contains(document.activeElement))) return this.insert();
-    this.tell();
+    const atTop = !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+    if (own || (atTop && !this.list.contains(document.activeElement))) this.insert();
+    else this.tell();
   }
 
-  atTop() {
-    return !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
-  }
-
+  /** Tell how many newer items wait. */
   tell() {
-    const [one, many] = this.options.noun ?? ["item", "items"];
-    const text = `${counted(this.waiting.length + this.dropped, `new ${one}`, `new ${many}`)}`;
+    const count = this.waiting.length + this.dropped;
+    const text = count ? counted(count, `new ${this.options.noun ?? "item"}`) : "";
     fill(this.pill, text);
-    this.pill.hidden = false;
-    if (this.status.textContent === "") this.status.textContent = text;
+    this.pill.hidden = !count;
+    if (!count || !this.status.textContent) this.status.textContent = text;
   }
 
   /** Show the newer items that wait. */
@@ -108,11 +106,10 @@ export class Feed {
     const fresh = this.waiting.splice(0).reverse().map((item) => this.draw(item));
     this.list.prepend(...fresh);
     this.setStop();
-    this.pill.hidden = true;
-    this.status.textContent = "";
     if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${number(this.dropped)} more are not shown. Reload the page to see them.`));
     this.dropped = 0;
-    if (fresh.length) fill(this.note, "");
+    this.tell();
+    if (fresh.length) fill(this.note);
     this.cut();
     if (hadFocus && fresh[0] instanceof HTMLElement) fresh[0].focus();
   }
@@ -120,7 +117,7 @@ export class Feed {
   /** Drop the oldest elements above the bound. A cursor points behind them, so paging ends there and says so. */
   cut() {
     if (this.list.childElementCount <= MAX_SHOWN) return;
-    while (this.list.childElementCount > MAX_SHOWN && this.list.lastElementChild) this.list.lastElementChild.remove();
+    while (this.list.childElementCount > MAX_SHOWN) this.list.lastElementChild?.remove();
     this.more.hidden = true;
     fill(this.note, h("p", { class: "feed-empty" }, `Older than the newest ${MAX_SHOWN}: `,
       h("button", { type: "button", onclick: () => this.restart() }, "Load again")));
@@ -133,6 +130,8 @@ export class Feed {
     fill(this.list);
     this.known.clear();
     this.waiting = [];
+    this.dropped = 0;
+    this.tell();
     this.next = null;
     return this.load();
   }
@@ -145,8 +144,7 @@ export class Feed {
   /** Take out an item that waits; one on show removes itself. @param {string} id */
   drop(id) {
     this.waiting = this.waiting.filter((item) => item.id !== id);
-    if (this.waiting.length) this.tell();
-    else this.pill.hidden = true;
+    this.tell();
   }
 }
 

@@ -13,31 +13,22 @@ const MAX_SHOWN = 600; // posts of one conversation
 
 /** The home timeline, live. @param {Page} page */
 export function home(page) {
-  const { site } = page;
-  const place = h("div", {}), suggested = h("section", { class: "to-follow", "aria-label": "People to follow" });
-  let shown = "time";
-  /** @type {import("./feed.js").Feed} */
-  let feed;
-  const draw = (/** @type {string} */ order) => {
-    shown = order;
-    feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query: { order }, empty: "Nothing here yet. Follow somebody, or write a post." });
-    fill(place, feed.root);
-  };
-  page.onPosted = (status) => feed.announce(status, true);
-  page.on("post", ({ status }) => { if (!status.group) feed.announce(status, status.uid === site.me.id); });
-  page.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
-  page.on("delete", ({ status }) => feed.drop(status.id));
-  draw("time");
-  const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, draw);
-  page.show("Home", new Composer(site.app, {}, { onPosted: page.onPosted }).root, suggested, order, place);
-  void peopleToFollow(page, suggested, () => page.ended || draw(shown)).catch(() => {}); // nobody waits for it
+  const suggested = h("section", { class: "to-follow", "aria-label": "People to follow" });
+  const query = { order: "time" };
+  const feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query, empty: "Nothing here yet. Follow somebody, or write a post." }, (status) => !status.group);
+  const composer = new Composer(page.site.app, {}, { onPosted: (status) => feed.announce(status, true) });
+  const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, (chosen) => {
+    query.order = chosen;
+    void feed.restart();
+  });
+  page.show("Home", composer.root, suggested, order, feed.root);
+  void peopleToFollow(page, suggested, () => page.ended || feed.restart()).catch(() => {}); // nobody waits for it
 }
 
 /** @param {Page} page */
 export function mentions(page) {
-  const feed = page.statuses("/v1/users/me/mentions", { label: "Mentions", empty: "Nobody has mentioned you yet." });
-  page.on("post", ({ status }) => { if (status.entities.mentions.some((mention) => mention.id === page.site.me.id)) feed.announce(status); });
-  page.show("Mentions", feed.root);
+  page.show("Mentions", page.statuses("/v1/users/me/mentions", { label: "Mentions", empty: "Nobody has mentioned you yet." },
+    (status) => status.entities.mentions.some((mention) => mention.id === page.site.me.id)).root);
 }
 
 /** @param {Page} page */
@@ -48,9 +39,8 @@ export function kept(page) {
 
 /** @param {Page} page @param {string} tag */
 export function tagPage(page, tag) {
-  const feed = page.statuses(`/v1/tags/${encodeURIComponent(tag)}/statuses`, { label: `Posts with #${tag}`, empty: "No post has this tag." });
-  page.on("post", ({ status }) => { if (status.entities.hashtags.some(({ text }) => text.toLowerCase() === tag.toLowerCase())) feed.announce(status); });
-  page.show(`#${tag}`, feed.root);
+  page.show(`#${tag}`, page.statuses(`/v1/tags/${encodeURIComponent(tag)}/statuses`, { label: `Posts with #${tag}`, empty: "No post has this tag." },
+    (status) => status.entities.hashtags.some(({ text }) => text.toLowerCase() === tag.toLowerCase())).root);
 }
 
 /** One status in its conversation, the oldest first, and live. @param {Page} page @param {string} id */
@@ -61,7 +51,10 @@ export async function conversation(page, id) {
   page.show("Conversation", place, reply);
   const status = await page.attempt(() => site.get(`/v1/statuses/${encodeURIComponent(id)}`));
   if (!status || page.ended) return;
-  await markExactly(site, status);
+  await Promise.allSettled([ // without them the marks of the latest pages stand
+    site.get(`/v1/users/me/likes/${status.id}`).then(({ liked }) => site.setMark("likes", status.id, liked)),
+    site.get(`/v1/users/me/favorites/${status.id}`).then(({ favorite }) => site.setMark("favorites", status.id, favorite)),
+  ]);
   const shown = new Map();
   const add = (each) => {
     if (shown.has(each.id)) return;
@@ -81,15 +74,4 @@ export async function conversation(page, id) {
   page.onPosted = (made) => { if (made.conversation === status.conversation) add(made); };
   page.on("post", ({ status: made }) => page.onPosted(made));
   fill(reply, new Composer(site.app, { in_reply_to: id }, { onPosted: page.onPosted, hint: `Reply to @${status.login}` }).root);
-}
-
-/** Learn whether the user likes and keeps this one status. @param {import("./site.js").Site} site @param {any} status */
-async function markExactly(site, status) {
-  try {
-    const [like, favorite] = await Promise.all([site.get(`/v1/users/me/likes/${status.id}`), site.get(`/v1/users/me/favorites/${status.id}`)]);
-    site.setMark("likes", status.id, like.liked);
-    site.setMark("favorites", status.id, favorite.favorite);
-  } catch {
-    // The marks of the latest pages stand; the buttons work all the same.
-  }
 }

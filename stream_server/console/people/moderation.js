@@ -2,31 +2,29 @@
 /** What administrators do: decide reports, suspend users, and see who did what. */
 
 import { fill, h, isolate } from "../dom.js";
-import { choice, form, problemBox } from "../forms.js";
-import { tabbed } from "./account.js";
-import { Feed } from "./feed.js";
+import { choice } from "../forms.js";
+import { tabbed } from "./page.js";
 import { timeAgo, userLink } from "./text.js";
-import { removableRow } from "./user_row.js";
+import { loginForm, removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
-const TABS = /** @type {import("./account.js").Tabs} */ ({ reports: ["Reports", reports], suspensions: ["Suspensions", suspensions], audit: ["Audit", audit] });
 const NOTE = { "aria-label": "Note", placeholder: "Reason, for other administrators", maxlength: "200", dir: "auto", autocomplete: "off" };
 
 /** @param {Page} page @param {string} [tab] */
-export function moderation(page, tab = "reports") {
+export function moderation(page, tab) {
   if (!page.site.app.can("admin")) return page.show("Moderation", h("p", {}, "This page needs a session with the scope ", h("code", {}, "admin"), "."));
-  return page.show("Moderation", tabbed(page, "#/people/moderation", "What to see", TABS, tab));
+  return page.show("Moderation", h("div", { class: "stack" }, tabbed("#/people/moderation", tab, {
+    reports: ["Reports", () => reports(page)],
+    suspensions: ["Suspensions", () => suspensions(page)],
+    audit: ["Audit", () => audit(page)],
+  }, "What to see")));
 }
 
 /** Return a list whose rows name users: those of a page are asked for together. @param {Page} page @param {string} path @param {string} noun @param {any} query @param {string} empty @param {(item: any) => (string | null)[]} ids @param {(item: any) => Element} render */
 function named(page, path, noun, query, empty, ids, render) {
-  const load = async (/** @type {string | null} */ before) => {
-    const answer = await page.site.get(path, { ...query, before });
-    await page.site.usersById(answer[noun].flatMap(ids).filter(Boolean));
-    return { items: answer[noun], next: answer.next };
-  };
-  return new Feed({ label: noun, empty, load, render }).root;
+  const heed = (/** @type {any} */ answer) => page.site.usersById(answer[noun].flatMap(ids).filter(Boolean));
+  return page.feed(path, noun, { label: noun, empty, query, heed }, render).root;
 }
 
 /** The login of a user, or the id of one who is not visible. @param {Page} page @param {string} id */
@@ -61,14 +59,11 @@ function report(page, one) {
 /** @param {Page} page */
 function suspensions(page) {
   const { site } = page;
-  const login = h("input", { "aria-label": "Username", placeholder: "username", required: true, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
   const note = h("input", NOTE);
-  const add = form({ class: "row" }, [login, note, h("button", { class: "danger" }, "Suspend"), problemBox()], async (made) => {
-    const user = await site.userByLogin(login.value.trim().replace(/^@/, ""));
-    const done = () => { if (!page.ended) site.reload(); };
+  const add = loginForm(site, (user) => {
+    const done = () => { if (!page.ended) site.view.reload(); };
     site.app.undo.later({ text: `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, method: "PUT", path: `/v1/admin/suspensions/${user.id}?note=${encodeURIComponent(note.value)}`, done });
-    made.reset();
-  });
+  }, note, h("button", { class: "danger" }, "Suspend"));
   return h("div", { class: "stack" }, add, page.users("/v1/admin/suspensions", { label: "Suspended users", empty: "Nobody is suspended." }, (user) =>
     removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `/v1/admin/suspensions/${user.id}` })).root);
 }

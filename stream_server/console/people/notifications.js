@@ -3,7 +3,6 @@
 
 import { h, icon, isolate } from "../dom.js";
 import { problemBox } from "../forms.js";
-import { Feed } from "./feed.js";
 import { face, richText, timeAgo, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -24,36 +23,26 @@ const KINDS = {
 /** @param {Page} page */
 export function notifications(page) {
   const { site } = page;
-  let newest = "";
-  const feed = new Feed({
-    label: "Notifications",
-    empty: "Nothing yet. Here you see what others do with your posts.",
-    noun: ["notification", "notifications"],
-    load: async (before) => {
-      const answer = await site.get("/v1/notifications", { before });
-      site.setCount("notifications", answer.unread);
-      newest = later(newest, answer.notifications[0]?.id ?? "");
-      return { items: answer.notifications, next: answer.next };
-    },
-    render: notice,
-  });
+  let newest = 0; // ids are decimal numbers below 2^53
+  const heed = (/** @type {any} */ answer) => {
+    site.setCount("notifications", answer.unread);
+    newest = Math.max(newest, answer.notifications[0]?.id ?? 0);
+  };
+  const feed = page.feed("/v1/notifications", "notifications", { label: "Notifications", empty: "Nothing yet. Here you see what others do with your posts.", noun: "notification", heed }, notice);
   const problem = problemBox();
   const markAll = () => page.attempt(async () => {
     if (!newest) return;
     feed.insert();
-    const answer = await site.write("PUT", "/v1/notifications/read", { id: newest });
+    const answer = await site.write("PUT", "/v1/notifications/read", { id: String(newest) });
     site.setCount("notifications", answer.unread);
     feed.list.querySelectorAll(".notice-unread").forEach((/** @type {Element} */ each) => each.classList.remove("notice-unread"));
   }, problem);
   page.on("notification", ({ notification }) => {
-    newest = later(newest, notification.id);
+    newest = Math.max(newest, notification.id);
     feed.announce(notification);
   });
   page.show("Notifications", h("div", { class: "row end" }, h("button", { type: "button", onclick: markAll }, "Mark all as read")), problem, feed.root);
 }
-
-/** Return the later of two ids, which are decimal numbers below 2^53. @param {string} one @param {string} other */
-const later = (one, other) => Number(other) > Number(one) ? other : one;
 
 function notice(notification) {
   const { source, status, comment, kind } = notification;
@@ -64,12 +53,7 @@ function notice(notification) {
       h("div", { class: "notice-line" }, face(source), h("strong", {}, isolate(source.name)), userLink(source.login, { class: "muted" }), h("span", {}, about.words),
         h("span", { class: "post-time" }, timeAgo(notification.posted)), notification.read ? null : h("span", { class: "visually-hidden" }, "unread")),
       comment ? richText(comment.message, comment.entities) : null,
-      status ? subject(status, comment !== undefined) : null,
+      status && h("div", { class: comment ? "post-quote" : "notice-subject" }, richText(status.message || status.original?.message || "", status.entities),
+        h("a", { class: "notice-open", href: `#/people/status/${status.id}` }, "Open")),
       kind === "request" ? h("a", { href: "#/people/requests" }, "Answer the request") : null));
-}
-
-/** @param {any} status @param {boolean} small */
-function subject(status, small) {
-  return h("div", { class: small ? "post-quote" : "notice-subject" }, richText(status.message || status.original?.message || "", status.entities),
-    h("a", { class: "notice-open", href: `#/people/status/${status.id}` }, "Open"));
 }

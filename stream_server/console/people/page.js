@@ -1,7 +1,7 @@
 // @ts-check
 /** What one page of the people view gets: a place for its parts, and what the user's stream tells until the page ends. */
 
-import { fill, h } from "../dom.js";
+import { fill, h, isolate } from "../dom.js";
 import { explain, problemBox, told } from "../forms.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
@@ -21,7 +21,7 @@ export class Live extends EventTarget {
     this.stream = this.app.client.stream({}, {
       path: "/v1/stream/user", since,
       onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
-      onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
+      onState: (/** @type {import("../types.d.ts").StreamState} */ state) => this.show(state),
     });
   }
 
@@ -41,13 +41,24 @@ export class Live extends EventTarget {
     this.app.setStatus("");
   }
 
-  /** @param {import("../client.js").StreamState} state */
+  /** @param {import("../types.d.ts").StreamState} state */
   show(state) {
     if (state.name === "closed" || !this.root.isConnected) return;
     const kind = state.name === "live" ? "live" : ["refused", "ended", "signed out", "offline"].includes(state.name) ? "bad" : "wait";
     const reason = state.error ? `: ${explain(state.error)}` : state.reason ? `: ${state.reason}` : "";
     this.app.setStatus(state.name + reason, kind);
   }
+}
+
+/**
+ * Return links to the parts of a page, and the part that the address names, or else the first.
+ * @param {string} href of the page @param {string | undefined} wanted @param {Record<string, [string, () => any]>} parts the title and the content of each @param {string} [label]
+ */
+export function tabbed(href, wanted, parts, label = "Parts of this page") {
+  const shown = wanted !== undefined && Object.hasOwn(parts, wanted) ? wanted : Object.keys(parts)[0];
+  const lost = wanted !== undefined && wanted !== shown && h("p", { class: "problem" }, "There is no part ", isolate(wanted.slice(0, 80)), ".");
+  const links = Object.entries(parts).map(([name, [title]]) => h("a", { href: `${href}/${name}`, "aria-current": name === shown ? "page" : null }, title));
+  return [lost, h("nav", { class: "subtabs", "aria-label": label }, links), parts[shown][1]()];
 }
 
 export class Page {
@@ -91,7 +102,7 @@ export class Page {
 
   /** Draw it anew, now or when Back leads to it. */
   reload() {
-    if (this.root.isConnected) this.site.reload();
+    if (this.root.isConnected) this.site.view.reload();
     else this.end();
   }
 
@@ -104,29 +115,36 @@ export class Page {
 
   /**
    * Return a feed of what a path answers with, page by page, in its member `noun`.
-   * @param {string} path @param {string} noun @param {{label: string, empty: string, query?: any, noun?: [string, string]}} options @param {(item: any) => Element} render
+   * @param {string} path @param {string} noun
+   * @param {{label: string, empty: string, query?: any, noun?: string, heed?: (answer: any) => any}} options
+   *   `query` is read anew for each page; `heed` is awaited with each answer before its items are drawn
+   * @param {(item: any) => Element} render
    */
   feed(path, noun, options, render) {
     return new Feed({
       ...options,
       load: async (before) => {
-        const page = await this.site.get(path, { ...options.query, before });
-        return { items: page[noun], next: page.next ?? null };
+        const answer = await this.site.get(path, { ...options.query, before });
+        await options.heed?.(answer);
+        return { items: answer[noun], next: answer.next ?? null };
       },
       render,
     });
   }
 
-  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options */
-  statuses(path, options) {
-    return this.feed(path, "statuses", { ...options, noun: ["post", "posts"] }, (status) => new PostCard(this.site, status).root);
+  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options @param {(status: any) => boolean} [belongs] whether one that comes live goes into it; without this, it is not live */
+  statuses(path, options, belongs) {
+    const feed = this.feed(path, "statuses", { ...options, noun: "post" }, (status) => new PostCard(this.site, status).root);
+    if (!belongs) return feed;
+    this.onPosted = (status) => { if (belongs(status)) feed.announce(status, status.uid === this.site.me.id); };
+    this.on("post", ({ status }) => this.onPosted(status));
+    this.on("edit", ({ status, left }) => (status ? feed.renew(status) : feed.drop(left.id)));
+    this.on("delete", ({ status }) => feed.drop(status.id));
+    return feed;
   }
 
   /** Return a feed of users from a path. @param {string} path @param {{label: string, empty: string}} options @param {(user: any) => Element} render */
   users(path, options, render) {
-    return this.feed(path, "users", options, (user) => {
-      this.site.remember(user);
-      return render(user);
-    });
+    return this.feed(path, "users", options, (user) => render(this.site.remember(user)));
   }
 }

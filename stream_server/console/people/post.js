@@ -14,33 +14,29 @@ export class PostCard {
   constructor(site, status, options = {}) {
     const isRepost = status.origin !== null && !status.message;
     this.site = site;
-    this.outer = status;
     /** What the card shows: a repost shows its original. @type {any} */
     this.status = isRepost ? (status.original ?? null) : status;
-    this.isRepost = isRepost;
     this.problem = problemBox();
     this.slot = h("div", { class: "post-slot" });
     this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
-      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost ? this.repostLine() : null);
-    if (this.status) this.draw(this.status, options.detail ?? false);
-    else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
+      "aria-label": `Post by @${(this.status ?? status).login}`, onrenew: (/** @type {CustomEvent} */ event) => this.renew(event.detail) }, isRepost && this.repostLine(status),
+    this.status ? this.body(this.status) : h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
+    if (this.status && options.detail) this.showComments(false);
     site.app.undo.tie(this.root, ...[status, this.status ?? status].flatMap(({ id, uid }) => [`status-${id}`, `user-${uid}`]));
   }
 
-  repostLine() {
-    const own = this.outer.uid === this.site.me.id;
-    const undo = own ? h("button", { type: "button", class: "link", onclick: () => this.removePost(this.outer.id, "Repost removed") }, "Undo repost") : null;
-    return h("p", { class: "post-context" }, icon("repost"), userLink(this.outer.login), " reposted", undo);
+  /** @param {any} repost */
+  repostLine({ id, uid, login }) {
+    const undo = uid === this.site.me.id && h("button", { type: "button", class: "link", onclick: () => this.removePost(id, "Repost removed") }, "Undo repost");
+    return h("p", { class: "post-context" }, icon("repost"), userLink(login), " reposted", undo);
   }
 
-  /** @param {any} status @param {boolean} detail */
-  draw(status, detail) {
-    this.root.append(
-      h("div", { class: "status-body" },
-        h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
-        h("div", { class: "post-main" },
-          ...textParts(status), this.actions(status), this.problem, this.slot)));
-    if (detail) this.showComments(false);
+  /** @param {any} status */
+  body(status) {
+    this.content = content(status);
+    return h("div", { class: "status-body" },
+      h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
+      h("div", { class: "post-main" }, this.content, this.actions(status), this.problem, this.slot));
   }
 
   actions(status) {
@@ -49,8 +45,8 @@ export class PostCard {
       comments: action("comment", "Comment", () => this.showComments()),
       repost: action("repost", "Repost", () => this.repost()),
       quote: action("quote", "Quote", () => this.openComposer({ origin: status.id })),
-      likes: action("heart", "Like", ({ detail }) => this.toggle("likes", !detail)),
-      favorites: action("star", "Bookmark", ({ detail }) => this.toggle("favorites", !detail)),
+      likes: action("heart", "Like", (event) => this.toggle("likes", event)),
+      favorites: action("star", "Bookmark", (event) => this.toggle("favorites", event)),
     };
     this.renew(status);
     return h("div", { class: "post-actions", role: "group", "aria-label": "Actions" },
@@ -87,36 +83,23 @@ export class PostCard {
     buttons.likes.count(likes, "like");
   }
 
-  /** @param {"likes" | "favorites"} kind @param {boolean} isByKey which one may have pressed by mistake */
-  async toggle(kind, isByKey) {
+  /** @param {"likes" | "favorites"} kind @param {MouseEvent} event */
+  toggle(kind, event) {
     const { status, site } = this;
-    if (!status) return;
-    const path = `/v1/users/me/${kind}/${status.id}`;
-    const show = (/** @type {boolean} */ on, answer) => {
+    return told(this.problem, () => toggleMark(site.app, kind, status, site.isMarked(kind, status.id), event, (on, answer) => {
       site.setMark(kind, status.id, on);
       if (answer?.likes !== undefined) site.renew(status.id, { ...status, likes: answer.likes });
-    };
-    if (site.isMarked(kind, status.id)) {
-      const text = kind === "likes" ? "Like removed" : "Bookmark removed";
-      site.app.undo.later({ text, method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
-      return show(true, null); // whose hearts and stars are drawn without what waits
-    }
-    show(true, null);
-    if (isByKey) {
-      const text = `You ${kind === "likes" ? "like" : "keep"} the post of @${status.login}`;
-      return site.app.undo.later({ text, method: "PUT", path, done: (answer) => show(true, answer), undone: () => show(false, null) });
-    }
-    if (await told(this.problem, async () => show(true, await site.write("PUT", path)))) show(false, null);
+    }));
   }
 
   async repost() {
     const { status, site } = this;
-    if (!status || this.isReposting) return; // a second click before the answer makes no second repost
+    if (this.isReposting) return; // a second click before the answer makes no second repost
     this.isReposting = true;
     await told(this.problem, async () => {
       const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
       if (made.original) site.renew(made.original.id, made.original);
-      site.onPosted(made);
+      site.view.page?.onPosted(made);
       site.app.say("Reposted");
     });
     this.isReposting = false;
@@ -124,42 +107,41 @@ export class PostCard {
 
   openComposer(draft) {
     const close = () => {
-      if (!composer.root.isConnected) return; // the answer came late, and another form is open now
-      fill(this.slot);
-      this.root.focus();
+      if (composer.root.isConnected) this.close(); // else the answer came late, and another form is open now
     };
-    const { group } = this.status ?? {}; // what answers a post of a group stays in it
+    const { group, login } = this.status; // what answers a post of a group stays in it
     const composer = new Composer(this.site.app, group ? { ...draft, group } : draft, {
-      onPosted: (made) => { close(); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
+      onPosted: (made) => { close(); this.site.view.page?.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
       onCancel: close,
-      hint: draft.origin ? `Quote @${this.status?.login}` : `Reply to @${this.status?.login}`,
+      hint: draft.origin ? `Quote @${login}` : `Reply to @${login}`,
     });
     fill(this.slot, composer.root);
-    composer.focus();
+    composer.text.focus();
+  }
+
+  /** Take away what is open below the post. */
+  close() {
+    fill(this.slot);
+    this.root.focus();
   }
 
   /** Show the text of an edit in the place of the earlier one. What is being written below it stays. @param {any} status */
   showVersion(status) {
     Object.assign(this.status, status);
-    const shown = this.root.querySelectorAll(".status-body > .post-main > [data-part]");
-    const made = textParts(this.status);
-    shown[0]?.before(...made);
-    shown.forEach((part) => part.remove());
+    const made = content(this.status);
+    this.content.replaceWith(made);
+    this.content = made;
   }
 
   /** The form that edits a post of the user. */
   openEditor() {
     const { site, status } = this;
-    const close = () => {
-      fill(this.slot);
-      this.root.focus();
-    };
     const text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": "The new text" });
     text.value = status.message;
-    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", close)], async (_, key) => {
+    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", () => this.close())], async (_, key) => {
       const body = { message: text.value };
       const edited = await site.write("PATCH", `/v1/statuses/${status.id}`, body, key.of(body));
-      close();
+      this.close();
       site.renew(status.id, edited);
       site.app.say("Edited");
     }));
@@ -167,11 +149,9 @@ export class PostCard {
   }
 
   showComments(focus = true) {
-    if (!this.status) return;
     if (this.comments?.root.isConnected && focus) return this.comments.focus();
-    this.comments = new Comments(this.site, this.status);
+    this.comments = comments(this.site, this.status);
     fill(this.slot, this.comments.root);
-    void this.comments.load();
     if (focus) this.comments.focus();
   }
 
@@ -181,62 +161,69 @@ export class PostCard {
   }
 }
 
-/** The comments under a status, the oldest first, and the form that adds one. */
-class Comments {
-  /** @param {import("./site.js").Site} site @param {any} status */
-  constructor(site, status) {
-    this.site = site;
-    this.status = status;
-    /** @type {string | null} */
-    this.next = null;
-    this.list = h("ul", { class: "comments-list" });
-    this.problem = problemBox();
-    this.more = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Show more comments");
-    this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
-    this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more,
-      form({}, [this.problem, h("div", { class: "comments-form" }, this.input, h("button", {}, "Comment"))], (_, key) => this.post(key)));
-  }
-
-  focus() {
-    this.input.focus();
-  }
-
-  async load() {
-    await told(this.problem, async () => {
-      const page = await this.site.get(`/v1/statuses/${this.status.id}/comments`, { before: this.next });
-      this.list.append(...page.comments.map((comment) => this.row(comment)));
-      this.next = page.next;
-      this.more.hidden = page.next === null;
+/**
+ * Likes or bookmarks a status, or ends that. The end of it can be undone, and so can what a key may have done by mistake.
+ * @param {any} app @param {"likes" | "favorites"} kind @param {any} status @param {boolean} isOn @param {MouseEvent} event
+ * @param {(on: boolean, answer?: any) => void} show draws it before the answer and with it, or as it was if it is undone or fails
+ */
+export async function toggleMark({ undo, client }, kind, status, isOn, event, show) {
+  const path = `/v1/users/me/${kind}/${status.id}`;
+  if (!isOn && undo.takeBack(path)) return;
+  show(!isOn);
+  const deed = { path, done: (/** @type {any} */ answer) => show(!isOn, answer), undone: () => show(isOn) };
+  if (isOn) {
+    undo.later({ ...deed, text: kind === "likes" ? "Like removed" : "Bookmark removed", method: "DELETE" });
+  } else if (!event.detail) { // a key
+    undo.later({ ...deed, text: `You ${kind === "likes" ? "like" : "keep"} the post of @${status.login}`, method: "PUT" });
+  } else {
+    await client.request("PUT", path).then(deed.done, (/** @type {unknown} */ error) => {
+      show(false);
+      throw error;
     });
   }
+}
 
-  /** @param {import("../forms.js").RetryKey} key */
-  async post(key) {
-    const message = this.input.value;
-    const made = await this.site.write("POST", `/v1/statuses/${this.status.id}/comments`, { message }, key.of(message));
-    this.input.value = "";
-    this.list.append(this.row(made));
-  }
+/** The comments under a status, the oldest first, and the form that adds one. @param {Site} site @param {any} status */
+function comments(site, status) {
+  const path = `/v1/statuses/${status.id}/comments`;
+  let next = /** @type {string | null} */ (null);
+  const list = h("ul", { class: "comments-list" });
+  const problem = problemBox();
+  const load = () => told(problem, async () => {
+    const page = await site.get(path, { before: next });
+    for (const comment of page.comments) list.querySelector(`[data-goes=comment-${comment.id}]`)?.remove(); // one's own, which was added below
+    list.append(...page.comments.map((comment) => commentRow(site, status, comment)));
+    next = page.next;
+    more.hidden = next === null;
+  });
+  const more = h("button", { type: "button", hidden: true, onclick: load }, "Show more comments");
+  const input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
+  const add = form({}, [problem, h("div", { class: "comments-form" }, input, h("button", {}, "Comment"))], async (_, key) => {
+    const message = input.value;
+    list.append(commentRow(site, status, await site.write("POST", path, { message }, key.of(message))));
+    input.value = "";
+  });
+  void load();
+  return { root: h("section", { class: "comments", "aria-label": "Comments" }, list, more, add), focus: () => input.focus() };
+}
 
-  row(comment) {
-    const mayDelete = [comment.uid, this.status.uid].includes(this.site.me.id);
-    const row = h("li", { class: "comment" },
-      h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
-        mayDelete ? h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: () => this.remove(comment) }, icon("trash")) : null),
-      richText(comment.message, comment.entities));
-    return this.site.app.undo.tie(row, `comment-${comment.id}`);
-  }
-
-  remove(comment) {
-    this.site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: `comment-${comment.id}` });
-  }
+/** @param {Site} site @param {any} status @param {any} comment */
+function commentRow(site, status, comment) {
+  const sign = `comment-${comment.id}`;
+  const remove = () => site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: sign });
+  const mayDelete = [comment.uid, status.uid].includes(site.me.id);
+  return site.app.undo.tie(h("li", { class: "comment" },
+    h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
+      mayDelete && h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: remove }, icon("trash"))),
+    richText(comment.message, comment.entities)), sign);
 }
 
 /** What shows the values of a status that an edit may change, and what stands between them. @param {any} status */
-function textParts(status) {
-  const parts = [header(status), context(status), richText(status.message, status.entities), media(status), place(status), quote(status)];
-  return parts.filter((part) => part !== null).map((part) => (part.dataset.part = "", part));
-}
+const content = (status) => h("div", { class: "post-content" }, header(status),
+  status.in_reply_to && h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation")),
+  richText(status.message, status.entities),
+  status.media?.length > 0 && h("ul", { class: "post-media" }, status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type)))),
+  place(status), quote(status));
 
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
@@ -244,16 +231,6 @@ function header(status) {
     status.edited ? h("span", { class: "post-lang", title: `edited at ${status.edited}` }, "edited") : null,
     status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, icon("group"), "group") : null,
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
-}
-
-function context(status) {
-  if (!status.in_reply_to) return null;
-  return h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
-}
-
-function media(status) {
-  if (!status.media?.length) return null;
-  return h("ul", { class: "post-media" }, ...status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type))));
 }
 
 /** Where a status was posted, or null. */
@@ -274,15 +251,14 @@ export function quote(status, when = timeAgo) {
     richText(original.message, original.entities));
 }
 
-/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {(event: MouseEvent) => void} onclick */
-function action(name, label, onclick) {
-  const figure = h("span", { class: "post-count" });
-  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, icon(name), figure);
+/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {(event: MouseEvent) => void} onclick @param {string} [look] classes */
+export function action(name, label, onclick, look = "post-action") {
+  const root = h("button", { type: "button", class: look, "aria-label": label, title: label, dataset: { act: name }, onclick }, icon(name));
   return {
     root,
     /** @param {number} count @param {string} noun */
     count(count, noun) {
-      figure.textContent = count ? number(count) : "";
+      fill(root, icon(name), count > 0 && h("span", { class: "post-count" }, number(count)));
       root.setAttribute("aria-label", count ? `${label}, ${counted(count, noun)}` : label);
     },
     /** @param {boolean} on */

@@ -4,7 +4,8 @@
 import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
-import { listLink, tabs } from "./collections.js";
+import { listLink } from "./collections.js";
+import { tabbed } from "./page.js";
 import { counted, face, userHref } from "./text.js";
 import { deed, lock, report, userRow } from "./user_row.js";
 
@@ -18,40 +19,33 @@ const FIELDS = [
   { name: "lang", label: "Language", more: { maxlength: "35", placeholder: "en" } },
 ];
 
-const TABS = /** @type {Record<string, string>} */ ({ posts: "Posts", likes: "Likes", followers: "Followers", following: "Following", lists: "Lists" });
-
 /** @param {Page} page @param {string} login @param {string} [tab] */
-export async function profile(page, login, tab = "posts") {
+export async function profile(page, login, tab) {
   page.show(`@${login}`);
   const user = await page.attempt(() => page.site.userByLogin(login));
   if (!user || page.ended) return;
-  new Profile(page, user, tab).start();
+  new Profile(page, user, tab);
 }
 
 class Profile {
-  /** @param {Page} page @param {any} user @param {string} tab */
+  /** @param {Page} page @param {any} user @param {string} [tab] */
   constructor(page, user, tab) {
     this.page = page;
     this.site = page.site;
     this.user = user;
-    this.tab = tab;
     this.own = user.id === page.site.me.id;
     this.card = h("section", { class: "profile", "aria-label": "Profile" });
     this.buttons = h("div", { class: "row profile-buttons" });
     this.slot = h("div", {});
-  }
-
-  start() {
-    const { page, user, own } = this;
-    page.show(user.name, this.card, this.slot, tabs(userHref(user.login), this.tab, Object.entries(TABS), "Of this user"), this.content());
+    page.show(user.name, this.card, this.slot, this.content(tab));
     this.draw();
-    if (own) {
-      const remove = entry("Delete account …", () => fill(this.slot, deleteAccount(page.site, user, () => fill(this.slot))), "danger");
-      return fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
+    if (this.own) {
+      const remove = entry("Delete account …", () => page.site.app.go("#/people/account/end"), "danger");
+      fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
+    } else {
+      void this.relate();
+      page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
     }
-    void this.relate();
-    page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
-    return undefined;
   }
 
   draw() {
@@ -71,34 +65,37 @@ class Profile {
   }
 
   edit() {
-    const form = editProfile(this.site, this.user, (changed) => {
-      this.user = changed;
-      fill(this.slot);
+    const { site, user } = this;
+    const close = () => fill(this.slot);
+    const fields = FIELDS.map(({ name, label, more, tag }) => h("label", {}, label, h(tag ?? "input", { name, value: user[name] ?? "", dir: "auto", ...more })));
+    const hidden = h("label", { class: "check" }, h("input", { type: "checkbox", name: "protected", checked: user.protected }), "Protected: only followers whom you approve read your posts");
+    fill(this.slot, form({ class: "card stack", "aria-label": "Edit profile" }, [fields, hidden, problemBox(), formEnd("Save", close)], async (made) => {
+      this.user = site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)));
+      close();
       this.draw();
-    }, () => fill(this.slot));
-    fill(this.slot, form);
-    form.querySelector("input")?.focus();
+    }));
+    this.slot.querySelector("input")?.focus();
   }
 
-  content() {
-    const { page, user, tab } = this;
+  /** @param {string} [tab] */
+  content(tab) {
+    const { page, user } = this;
     const path = `/v1/users/${user.id}`;
-    const users = (/** @type {string} */ empty) => page.users(`${path}/${tab}`, { label: TABS[tab], empty }, (each) => userRow(each)).root;
-    if (tab === "likes") return page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root;
-    if (tab === "followers") return users("Nobody follows this user yet.");
-    if (tab === "following") return users("This user follows nobody yet.");
-    if (tab === "lists") return page.feed(`${path}/lists`, "lists", { label: "Lists", empty: "No lists that you may see." }, listLink).root;
-    return this.posts();
+    const users = (/** @type {string} */ relation, /** @type {string} */ label, /** @type {string} */ empty) => page.users(`${path}/${relation}`, { label, empty }, (each) => userRow(each)).root;
+    return tabbed(userHref(user.login), tab, {
+      posts: ["Posts", () => this.posts()],
+      likes: ["Likes", () => page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root],
+      followers: ["Followers", () => users("followers", "Followers", "Nobody follows this user yet.")],
+      following: ["Following", () => users("following", "Following", "This user follows nobody yet.")],
+      lists: ["Lists", () => page.feed(`${path}/lists`, "lists", { label: "Lists", empty: "No lists that you may see." }, listLink).root],
+    }, "Of this user");
   }
 
   posts() {
     const { page, user, own } = this;
     const hidden = user.protected && !own ? "No posts, or you may not see them: this account is protected." : "No posts yet.";
-    const feed = page.statuses(`/v1/users/${user.id}/statuses`, { label: `Posts of @${user.login}`, empty: hidden });
-    page.onPosted = (status) => { if (status.uid === user.id) feed.announce(status, true); };
-    page.on("post", ({ status }) => { if (status.uid === user.id && !status.group) feed.announce(status); });
-    const composer = own ? new Composer(this.site.app, {}, { onPosted: page.onPosted }).root : null;
-    return h("div", {}, composer, feed.root);
+    const feed = page.statuses(`/v1/users/${user.id}/statuses`, { label: `Posts of @${user.login}`, empty: hidden }, (status) => status.uid === user.id && !status.group);
+    return h("div", {}, own && new Composer(this.site.app, {}, { onPosted: (status) => feed.announce(status, true) }).root, feed.root);
   }
 
   /** Ask how the two users stand, and draw the buttons. */
@@ -107,7 +104,7 @@ class Profile {
     const state = await this.page.attempt(() => site.get(`/v1/users/${site.me.id}/relationship/${user.id}`));
     if (!state || this.page.ended) return;
     this.assume(state);
-    fill(this.buttons, state.blocking ? deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more")) : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
+    fill(this.buttons, state.blocking ? deed("Unblock", this.change("DELETE", "blocks", "is not blocked any more")) : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
       state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
   }
 
@@ -118,12 +115,15 @@ class Profile {
     for (const [relation, name] of [["blocks", "blocking"], ["mutes", "muting"]]) state[name] = (state[name] || waits("PUT", relation)) && !waits("DELETE", relation);
   }
 
-  /** Change how the two stand, so that it can be undone. @param {string} method @param {string} relation @param {string} told */
-  async change(method, relation, told) {
-    const again = () => void (this.page.ended || this.page.attempt(() => this.reload()));
-    const hides = method === "PUT" && relation === "blocks" ? `user-${this.user.id}` : undefined;
-    this.site.app.undo.later({ text: `@${this.user.login} ${told}`, method, path: `/v1/users/me/${relation}/${this.user.id}`, hides, done: again, undone: again });
-    await this.relate();
+  /** Return what changes how the two stand, so that it can be undone. @param {string} method @param {string} relation @param {string} told */
+  change(method, relation, told) {
+    const { site, user, page } = this;
+    const again = () => void (page.ended || page.attempt(() => this.reload()));
+    const hides = method === "PUT" && relation === "blocks" ? `user-${user.id}` : undefined;
+    return () => {
+      site.app.undo.later({ text: `@${user.login} ${told}`, method, path: `/v1/users/me/${relation}/${user.id}`, hides, done: again, undone: again });
+      return this.relate();
+    };
   }
 
   async reload() {
@@ -133,8 +133,8 @@ class Profile {
   }
 
   follow(state) {
-    if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
-    if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "no longer has your request"));
+    if (state.following) return deed("Unfollow", this.change("DELETE", "following", "is not followed any more"));
+    if (state.requested) return deed("Cancel request", this.change("DELETE", "following", "no longer has your request"));
     return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.site.write("PUT", `/v1/users/me/following/${this.user.id}`).then(() => this.reload()), "primary");
   }
 
@@ -146,41 +146,12 @@ class Profile {
   }
 
   menu(state) {
-    const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.change(method, relation, told);
     return menu("More", [
-      state.muting ? entry("Unmute", act("DELETE", "mutes", "is not muted any more")) : entry("Mute", act("PUT", "mutes", "is muted")),
-      state.blocking ? entry("Unblock", act("DELETE", "blocks", "is not blocked any more")) : entry("Block", act("PUT", "blocks", "is blocked"), "danger"),
+      state.muting ? entry("Unmute", this.change("DELETE", "mutes", "is not muted any more")) : entry("Mute", this.change("PUT", "mutes", "is muted")),
+      state.blocking ? entry("Unblock", this.change("DELETE", "blocks", "is not blocked any more")) : entry("Block", this.change("PUT", "blocks", "is blocked"), "danger"),
       entry("Report …", () => report(this.site, { user: this.user.id }, this.slot)),
     ]);
   }
-}
-
-/** @param {import("./site.js").Site} site @param {any} user @param {(user: any) => void} onSaved @param {() => void} onCancel */
-function editProfile(site, user, onSaved, onCancel) {
-  const fields = FIELDS.map(({ name, label, more, tag }) => h("label", {}, label, h(tag ?? "input", { name, value: user[name] ?? "", dir: "auto", ...more })));
-  const hidden = h("input", { type: "checkbox", name: "protected", checked: user.protected });
-  return form({ class: "card stack", "aria-label": "Edit profile" }, [
-    fields, h("label", { class: "check" }, hidden, "Protected: only followers whom you approve read your posts"), problemBox(), formEnd("Save", onCancel),
-  ], async (made) => onSaved(site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)))));
-}
-
-/**
- * Return the form that deletes the user's own account. The choice in the menu was the first question, the username is the second.
- * @param {import("./site.js").Site} site @param {any} user @param {() => void} onCancel
- */
-export function deleteAccount(site, user, onCancel) {
-  const login = h("input", { name: "login", required: true, pattern: user.login, title: user.login, autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
-  const password = h("input", { name: "password", type: "password", autocomplete: "current-password", maxlength: "256" });
-  return form({ class: "card stack", "aria-label": "Delete account" }, [
-    h("p", {}, "This deletes your account, and all that you wrote. It cannot be undone."),
-    h("label", {}, "Your username, to confirm", login), h("label", {}, "Your password, if you have one", password),
-    problemBox(), formEnd("Delete account", onCancel),
-  ], async () => {
-    await site.app.undo.finish();
-    await site.app.client.request("DELETE", "/v1/users/me", { body: password.value ? { password: password.value } : {} });
-    await site.app.leaveForGood(() => site.app.client.keep(null));
-    site.app.say("Your account is deleted.");
-  });
 }
 
 /** Return the members that differ; an emptied member is null. @param {any} form @param {any} user */

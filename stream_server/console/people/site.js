@@ -9,9 +9,10 @@ const MAX_MARKS = 2000;
 const LONGEST_PAGE = 200;
 
 export class Site {
-  /** @param {any} app  see app.js */
-  constructor(app) {
+  /** @param {any} app see app.js @param {{page: import("./page.js").Page | null, reload: () => void, drawNav: () => void}} view whose page is on show, and may have to be drawn anew */
+  constructor(app, view) {
     this.app = app;
+    this.view = view;
     this.me = app.user;
     /** @type {Map<string, any>} */
     this.users = new Map([[this.me.id, this.me]]);
@@ -19,18 +20,6 @@ export class Site {
     this.marks = { likes: new Set(), favorites: new Set() };
     /** @type {Record<string, number>} unread items by page */
     this.counts = { notifications: 0, talks: 0, requests: 0 };
-    this.onCounts = () => {};
-    /** What the view does when a page has to be drawn anew. */
-    this.reload = () => {};
-    /** The page on show. @type {import("./page.js").Page | null} */
-    this.page = null;
-    /** What the view does when a talk was read. */
-    this.onTalkRead = () => {};
-  }
-
-  /** Tells the page of a status that the user has just posted. @param {any} status */
-  onPosted(status) {
-    this.page?.onPosted(status);
   }
 
   /** @param {string} path @param {Record<string, string | number | null | undefined>} [query] @returns {Promise<any>} */
@@ -72,10 +61,25 @@ export class Site {
 
   /** Learn what the user liked and kept of late, so that the hearts and stars on show are right. */
   async loadMarks() {
-    const pages = await Promise.all([
-      this.get(`/v1/users/${this.me.id}/likes`, { count: LONGEST_PAGE }), this.get("/v1/users/me/favorites", { count: LONGEST_PAGE })]);
-    pages[0].statuses.forEach((status) => this.setMark("likes", status.id, true));
-    pages[1].statuses.forEach((status) => this.setMark("favorites", status.id, true));
+    const learn = async (/** @type {"likes" | "favorites"} */ kind, /** @type {string} */ path) => {
+      for (const { id } of (await this.get(path, { count: LONGEST_PAGE })).statuses) this.setMark(kind, id, true);
+    };
+    await Promise.all([learn("likes", `/v1/users/${this.me.id}/likes`), learn("favorites", "/v1/users/me/favorites")]);
+  }
+
+  /** Learn what waits to be read or answered, and the marks. What fails stays as it was. */
+  async loadCounts() {
+    await Promise.allSettled([
+      this.loadMarks(),
+      this.get("/v1/notifications", { count: 1 }).then((answer) => this.setCount("notifications", answer.unread)),
+      this.get("/v1/users/me/requests", { count: LONGEST_PAGE }).then((answer) => this.setCount("requests", answer.users.length)),
+      this.loadTalks(),
+    ]);
+  }
+
+  async loadTalks() {
+    const { talks } = await this.get("/v1/talks", { count: LONGEST_PAGE });
+    this.setCount("talks", talks.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
   /** @param {"likes" | "favorites"} kind @param {string} id @param {boolean} on */
@@ -98,7 +102,7 @@ export class Site {
   /** @param {string} page @param {number} count */
   setCount(page, count) {
     this.counts[page] = Math.max(0, count);
-    this.onCounts();
+    this.view.drawNav();
   }
 
   /** Let the cards of a status show its marks anew, and newer counts if they are given. @param {string} id @param {any} [status] */

@@ -4,6 +4,7 @@
 import { toQuery } from "../client.js";
 import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
 import { form, formEnd, problemBox } from "../forms.js";
+import { copyText } from "../row_menu.js";
 import { RuleField } from "../rule_field.js";
 import { PUTS, showPrograms } from "../snippets.js";
 import { counted } from "./text.js";
@@ -24,15 +25,15 @@ export async function subscriptions(page) {
   const load = () => site.get("/v1/subscriptions");
   const answer = await page.attempt(load);
   if (!answer || page.ended) return;
-  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} of all that were seen */ const rows = new Map();
+  /** @type {Map<string, {element: HTMLElement, renew: (one: any) => void}>} */ let rows = new Map();
   const list = h("ul", { class: "feed-list", "aria-label": "Your subscriptions" });
   const none = h("p", { class: "feed-empty" }, "You have no subscriptions yet.");
   const slot = h("div", {});
   /** @param {any[]} all */
   function show(all) {
-    for (const one of all) if (!rows.has(one.name)) rows.set(one.name, row(page, one, refresh));
+    rows = new Map(all.map((one) => [one.name, rows.get(one.name) ?? row(page, one, refresh)]));
     for (const one of all) rows.get(one.name)?.renew(one);
-    const elements = all.map(({ name }) => rows.get(name)?.element);
+    const elements = [...rows.values()].map(({ element }) => element);
     if (elements.length !== list.children.length || elements.some((element, at) => element !== list.children[at])) fill(list, elements);
     none.hidden = all.length > 0;
   }
@@ -65,7 +66,7 @@ function row(page, first, refresh) {
     await refresh();
   });
   const edit = () => fill(slot, editor(page, one, refresh, () => fill(slot))).querySelector("textarea")?.focus();
-  const copy = () => showPrograms(app, ...(one.deliver ? [{ name, parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS] : [{ subscription: name }]));
+  const copy = () => (one.deliver ? showPrograms(app, { name, parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS) : showPrograms(app, { subscription: name }));
   const secret = async () => void app.attempt(async () => fill(slot, secretBox(app, (await post("secret")).secret)));
   const remove = () => app.undo.later({ text: `The subscription ${name} is deleted`, method: "DELETE", path, hides: `subscription-${name}`, done: refresh });
   const newSecret = entry("New secret", secret);
@@ -101,8 +102,7 @@ const outcome = (one) => [time(one.sent), ` ${one.status ?? one.error}, ${counte
 
 /** The secret of a webhook, which no other answer shows. @param {any} app @param {string} secret */
 function secretBox(app, secret) {
-  const copy = () => navigator.clipboard.writeText(secret).then(() => app.say("Copied"), () => app.say("The browser keeps the clipboard closed: select the text instead", "warn"));
-  return h("p", { class: "row", role: "status" }, "The secret, which is shown only here: ", h("code", {}, secret), h("button", { onclick: copy }, "Copy"));
+  return h("p", { class: "row", role: "status" }, "The secret, which is shown only here: ", h("code", {}, secret), h("button", { onclick: () => copyText(app, secret) }, "Copy"));
 }
 
 /** The form that makes a subscription, or changes one. @param {Page} page @param {any} one or null @param {() => Promise<void>} refresh @param {() => void} close */

@@ -5,8 +5,7 @@ import { h, isolate, number } from "../dom.js";
 import { ApiError } from "../client.js";
 import { form, problemBox } from "../forms.js";
 import { isComposing } from "../keys.js";
-import { Feed } from "./feed.js";
-import { tabs } from "./collections.js";
+import { tabbed } from "./page.js";
 import { face, timeAgo, userLink } from "./text.js";
 import { deed } from "./user_row.js";
 
@@ -17,26 +16,19 @@ const MAX_CHARACTERS = 2000;  // of the wire, see docs/api.md
 const MAX_SHOWN = 400;
 
 /** @param {Page} page @param {string} [tab] */
-export function talks(page, tab = "talks") {
+export function talks(page, tab) {
   const { site } = page;
-  const feed = talkFeed(page, tab === "requests");
-  page.on("message", () => feed.restart());
-  page.show("Messages", openForm(site), tabs("#/people/talks", tab, [["talks", "Conversations"], ["requests", "Requests"]]), feed.root);
-}
-
-/** @param {Page} page @param {boolean} strangers */
-function talkFeed(page, strangers) {
-  const { site } = page;
-  return new Feed({
-    label: strangers ? "Message requests" : "Conversations",
-    empty: strangers ? "No message requests." : "No conversations yet. Write the username of somebody above.",
-    load: async (before) => {
-      const answer = await site.get(strangers ? "/v1/talks/requests" : "/v1/talks", { before });
-      await site.usersById(answer.talks.flatMap((talk) => talk.people));
-      return { items: answer.talks, next: answer.next };
-    },
-    render: (talk) => (strangers ? requestEntry(site, talk) : talkEntry(site, talk)),
-  });
+  const heed = (/** @type {any} */ answer) => site.usersById(answer.talks.flatMap((talk) => talk.people));
+  /** @param {string} path @param {string} label @param {string} empty @param {(site: Site, talk: any) => Element} render */
+  function list(path, label, empty, render) {
+    const feed = page.feed(path, "talks", { label, empty, heed }, (talk) => render(site, talk));
+    page.on("message", () => feed.restart());
+    return feed.root;
+  }
+  page.show("Messages", openForm(site), tabbed("#/people/talks", tab, {
+    talks: ["Conversations", () => list("/v1/talks", "Conversations", "No conversations yet. Write the username of somebody above.", talkEntry)],
+    requests: ["Requests", () => list("/v1/talks/requests", "Message requests", "No message requests.", requestEntry)],
+  }));
 }
 
 /** Return the name of a talk: its own, or the other users. @param {Site} site @param {any} talk @returns {string} */
@@ -94,103 +86,86 @@ export async function talkPage(page, id) {
   page.show("Conversation");
   const talk = await page.attempt(() => site.get(`/v1/talks/${encodeURIComponent(id)}`));
   if (!talk) return;
-  await page.attempt(() => site.usersById(talk.people));
-  if (!page.ended) new Talk(page, talk).start();
+  const people = await page.attempt(() => site.usersById(talk.people)) ?? [];
+  if (page.ended) return;
+  const log = messageLog(page, talk);
+  page.show(talkName(site, talk), h("p", { class: "muted talk-people" }, people.map((user) => [userLink(user.login), " "])), log.root, messageForm(site, talk, log.add));
+  page.root.classList.add("page-talk");
+  await log.load();
 }
 
-class Talk {
-  /** @param {Page} page @param {any} talk */
-  constructor(page, talk) {
-    this.page = page;
-    this.site = page.site;
-    this.talk = talk;
-    this.path = `/v1/talks/${talk.id}`;
-    /** @type {string | null} */
-    this.next = null;
-    this.shown = new Set();
-    this.read = 0;
-    this.older = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Older messages");
-    this.list = h("div", { class: "messages", role: "log", "aria-label": "Messages" });
-    this.scroller = h("div", { class: "messages-box", tabindex: "0", role: "region", "aria-label": "The messages, to scroll" }, this.older, this.list);
-    this.problem = problemBox();
-  }
-
-  start() {
-    const { page, talk, site } = this;
-    page.show(talkName(site, talk),
-      h("p", { class: "muted talk-people" }, ...talk.people.flatMap((/** @type {string} */ id) => { const user = site.users.get(id); return user ? [userLink(user.login), " "] : []; })),
-      this.scroller, this.problem, this.form());
-    page.root.classList.add("page-talk");
-    page.on("message", ({ message }) => { if (message.talk === talk.id) this.add(message); });
-    document.addEventListener("visibilitychange", () => this.markRead(), { signal: page.leaving.signal });
-    return this.load();
-  }
-
-  async load() {
-    const first = this.shown.size === 0;
-    await this.page.attempt(async () => {
-      const answer = await this.site.get(`${this.path}/messages`, { before: this.next });
-      this.next = answer.next;
-      this.older.hidden = answer.next === null || this.shown.size >= MAX_SHOWN;
-      for (const message of answer.messages) if (this.isNew(message)) this.list.prepend(this.row(message));
-    }, this.problem);
-    if (first) this.toEnd();
-    await this.markRead();
-  }
-
-  isNew(message) {
-    const isNew = !this.shown.has(message.id);
-    this.shown.add(message.id);
-    return isNew;
-  }
-
-  add(message) {
-    if (!this.isNew(message)) return;
-    const { scroller } = this;
-    const atEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 80;
-    this.list.append(this.row(message));
-    while (this.list.childElementCount > MAX_SHOWN) this.list.firstElementChild?.remove();
-    if (atEnd || message.uid === this.site.me.id) this.toEnd();
-    void this.markRead();
-  }
-
-  toEnd() {
-    this.scroller.scrollTop = this.scroller.scrollHeight;
-  }
-
-  row(message) {
-    const own = message.uid === this.site.me.id;
+/** The messages of a talk, live: a page of older ones on demand, and what is on show is told as read. @param {Page} page @param {any} talk */
+function messageLog(page, talk) {
+  const { site } = page;
+  const path = `/v1/talks/${talk.id}`;
+  const shown = new Set();
+  let next = /** @type {string | null} */ (null);
+  let read = 0;
+  const older = h("button", { type: "button", hidden: true, onclick: load }, "Older messages");
+  const list = h("div", { class: "messages", role: "log", "aria-label": "Messages" });
+  const root = h("div", { class: "messages-box", tabindex: "0", role: "region", "aria-label": "The messages, to scroll" }, older, list);
+  const toEnd = () => { root.scrollTop = root.scrollHeight; };
+  const isNew = (/** @type {any} */ { id }) => !shown.has(id) && shown.add(id);
+  const row = (/** @type {any} */ message) => {
+    const own = message.uid === site.me.id;
     return h("div", { class: ["message", own && "message-own"], dataset: { id: message.id } },
       h("span", { class: "message-who" }, own ? "you" : isolate(`@${message.login}`), " ", timeAgo(message.posted)),
       h("p", { class: "message-text", dir: "auto" }, message.message));
+  };
+
+  async function load() {
+    const isFirst = shown.size === 0;
+    await page.attempt(async () => {
+      const answer = await site.get(`${path}/messages`, { before: next });
+      next = answer.next;
+      older.hidden = next === null || shown.size >= MAX_SHOWN;
+      list.prepend(...answer.messages.filter(isNew).map(row).reverse());
+    });
+    if (isFirst) toEnd();
+    await markRead();
+  }
+
+  /** @param {any} message */
+  function add(message) {
+    if (!isNew(message)) return;
+    const atEnd = root.scrollHeight - root.scrollTop - root.clientHeight < 80;
+    list.append(row(message));
+    while (list.childElementCount > MAX_SHOWN) list.firstElementChild?.remove();
+    if (atEnd || message.uid === site.me.id) toEnd();
+    void markRead();
   }
 
   /** Tell the server what was read: the newest message on show, while the page can be seen. */
-  async markRead() {
-    const last = Number(this.list.lastElementChild?.dataset.id ?? 0);
-    if (document.hidden || last <= this.read) return;
-    this.read = last;
+  async function markRead() {
+    const last = Number(list.lastElementChild?.dataset.id ?? 0);
+    if (document.hidden || last <= read) return;
+    read = last;
     try {
-      await this.site.write("PUT", `${this.path}/read`, { id: String(last) });
-      this.site.onTalkRead();
+      await site.write("PUT", `${path}/read`, { id: String(last) });
+      void site.loadTalks();
     } catch (error) {
-      if (error instanceof ApiError && error.isTemporary) this.read = 0;
+      if (error instanceof ApiError && error.isTemporary) read = 0;
     }
   }
 
-  form() {
-    const input = h("textarea", { rows: "2", maxlength: String(MAX_CHARACTERS), "aria-label": "Message", placeholder: "Message", dir: "auto" });
-    const made = form({ class: "talk-form" }, [input, h("button", { class: "primary" }, "Send"), problemBox()], async (_, key) => {
-      const text = input.value;
-      if (!text.trim()) return;
-      this.add(await this.site.write("POST", `${this.path}/messages`, { message: text }, key.of(text)));
-      if (input.value === text) input.value = "";
-    }, " Your text is kept.");
-    input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
-      event.preventDefault();
-      made.requestSubmit();
-    });
-    return made;
-  }
+  page.on("message", ({ message }) => { if (message.talk === talk.id) add(message); });
+  document.addEventListener("visibilitychange", markRead, { signal: page.leaving.signal });
+  return { root, load, add };
+}
+
+/** @param {Site} site @param {any} talk @param {(message: any) => void} add */
+function messageForm(site, talk, add) {
+  const onkeydown = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== "Enter" || event.shiftKey || isComposing(event)) return;
+    event.preventDefault();
+    made.requestSubmit();
+  };
+  const input = h("textarea", { rows: "2", maxlength: String(MAX_CHARACTERS), "aria-label": "Message", placeholder: "Message", dir: "auto", onkeydown });
+  const made = form({ class: "talk-form" }, [input, h("button", { class: "primary" }, "Send"), problemBox()], async (_, key) => {
+    const text = input.value;
+    if (!text.trim()) return;
+    add(await site.write("POST", `/v1/talks/${talk.id}/messages`, { message: text }, key.of(text)));
+    if (input.value === text) input.value = "";
+  }, " Your text is kept.");
+  return made;
 }

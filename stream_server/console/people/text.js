@@ -1,7 +1,7 @@
 // @ts-check
 /** Texts of users as nodes: links for mentions, tags and addresses. All text is text; no markup is read. */
 
-import { h, isolate, number, outside } from "../dom.js";
+import { duration, h, isolate, number, outside } from "../dom.js";
 
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
 export const richText = (message, entities) => h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
@@ -32,19 +32,20 @@ function marks(characters, marked, from, to) {
   return nodes;
 }
 
-/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
+/** What becomes of each kind of entity, with the text inside it. @type {Record<string, (entity: any, inside: any) => Node>} */
+const LINKS = {
+  mentions: ({ id, login }, inside) => (id ? h("a", { href: userHref(login) }, isolate(inside)) : isolate(inside)),
+  hashtags: ({ text }, inside) => h("a", { href: tagHref(text) }, inside),
+  cashtags: (_, inside) => h("b", {}, inside),
+  urls: (entity, inside) => outside(entity.expanded_url || entity.url, inside),
+};
+
+/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} in the order of the text */
 function spans(entities) {
-  const all = [
-    ...(entities.mentions ?? []).map((one) => span(one, (text) => (one.id ? h("a", { href: userHref(one.login) }, isolate(text)) : isolate(text)))),
-    ...(entities.hashtags ?? []).map((one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
-    ...(entities.cashtags ?? []).map((one) => span(one, (text) => h("b", {}, text))),
-    ...(entities.urls ?? []).map((one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
-  ];
+  const all = Object.entries(LINKS).flatMap(([kind, link]) => (entities[kind] ?? []).map((/** @type {any} */ entity) =>
+    ({ start: entity.indices[0], end: entity.indices[1], make: (/** @type {any} */ inside) => link(entity, inside) })));
   return all.sort((one, other) => one.start - other.start);
 }
-
-/** @param {any} entity @param {(inside: any) => Node} make */
-const span = (entity, make) => ({ start: entity.indices[0], end: entity.indices[1], make });
 
 /** @param {string} login */
 export const userHref = (login) => `#/people/@${encodeURIComponent(login)}`;
@@ -62,14 +63,11 @@ export function face(user) {
   return h("span", { class: ["face", `face-${sum % 8}`], "aria-hidden": "true" }, isolate(first));
 }
 
-const STEPS = /** @type {[number, number, string][]} */ ([[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"]]);
-
 /** Return how long ago a time of the API was, in short; the date if it was not today. @param {string} iso */
 export function ago(iso) {
   const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
-  const step = STEPS.find(([below]) => seconds < below);
   if (seconds < 5) return "now";
-  return step ? `${Math.floor(seconds / step[1])} ${step[2]}` : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+  return seconds < 86_400 ? duration(seconds) : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
 }
 
 /** Return a time of the API that says how long ago it was; `refreshTimes` keeps it right. @param {string} iso */

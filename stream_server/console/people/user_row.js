@@ -47,15 +47,13 @@ export function deed(label, work, kind = "") {
 
 /**
  * Return a form with one field for a login. It hands the user over who has it, and says so if nobody has.
- * @param {import("./site.js").Site} site @param {string} label @param {string} action @param {(user: any) => Promise<any>} work
+ * @param {import("./site.js").Site} site @param {(user: any) => any} work @param {...any} parts what stands behind the field: the button that sends it, at least
  */
-export function loginForm(site, label, action, work) {
-  const input = h("input", { "aria-label": label, placeholder: label, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
-  return form({ class: "login-form" }, [input, h("button", {}, action), problemBox()], async () => {
-    const login = input.value.trim().replace(/^@/, "");
-    if (!login) return;
-    await work(await site.userByLogin(login));
-    input.value = "";
+export function loginForm(site, work, ...parts) {
+  const input = h("input", { "aria-label": "Username", placeholder: "Username", required: true, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
+  return form({ class: "login-form" }, [input, parts, problemBox()], async (made) => {
+    await work(await site.userByLogin(input.value.trim().replace(/^@/, "")));
+    made.reset();
   });
 }
 

@@ -19,40 +19,41 @@ import { talkPage, talks } from "../people/talks.js";
 import { counted, refreshTimes, tagHref, userHref } from "../people/text.js";
 import { placeOf } from "../place.js";
 
-/** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
+/** @type {[string, import("../dom.js").IconName, string][]} names in the address, "@" for the user's own, with drawings and titles */
 const NAVIGATION = [
-  { name: "home", icon: "home", title: "Home" },
-  { name: "notifications", icon: "bell", title: "Notifications" },
-  { name: "talks", icon: "mail", title: "Messages" },
-  { name: "mentions", icon: "reply", title: "Mentions" },
-  { name: "lists", icon: "list", title: "Lists" },
-  { name: "groups", icon: "group", title: "Groups" },
-  { name: "kept", icon: "star", title: "Bookmarks" },
-  { name: "rules", icon: "edit", title: "Saved rules" },
-  { name: "subscriptions", icon: "pin", title: "Subscriptions" },
-  { name: "requests", icon: "knock", title: "Follow requests" },
-  { name: "privacy", icon: "shield", title: "Blocked and muted" },
+  ["home", "home", "Home"],
+  ["notifications", "bell", "Notifications"],
+  ["talks", "mail", "Messages"],
+  ["@", "user", "Profile"],
+  ["mentions", "reply", "Mentions"],
+  ["lists", "list", "Lists"],
+  ["groups", "group", "Groups"],
+  ["kept", "star", "Bookmarks"],
+  ["rules", "edit", "Saved rules"],
+  ["subscriptions", "pin", "Subscriptions"],
+  ["requests", "knock", "Follow requests"],
+  ["privacy", "shield", "Blocked and muted"],
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
 const MAX_LEFT = 5; // pages that are kept as they were left, for Back
-const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
+const POST_KEYS = /** @type {Record<string, string>} */ ({ l: "heart", r: "reply", s: "star", c: "comment" });
+
+/** The pages by their names in the address, each with what the address has behind the name. @type {Record<string, (page: Page, argument?: string, more?: string) => any>} */
+const PAGES = {
+  home, notifications, mentions, kept, rules, subscriptions, requests, privacy, account, moderation,
+  status: (page, id) => (id ? conversation(page, id) : lost(page, "status")),
+  tag: (page, tag) => (tag ? tagPage(page, tag) : lost(page, "tag")),
+  lists: (page, id, tab) => (id ? listPage(page, id, tab) : lists(page)),
+  groups: (page, id, tab) => (id ? groupPage(page, id, tab) : groups(page)),
+  talks: (page, part) => (part && !TALK_TABS.includes(part) ? talkPage(page, part) : talks(page, part)),
+};
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
-function draw(page, path) {
-  const [name = "home", argument = "", more] = path;
-  if (name.startsWith("@")) return profile(page, name.slice(1), path[1]);
-  if (name === "status" && argument) return conversation(page, argument);
-  if (name === "tag" && argument) return tagPage(page, argument);
-  if (name === "lists") return argument ? listPage(page, argument, more) : lists(page);
-  if (name === "groups") return argument ? groupPage(page, argument, more) : groups(page);
-  if (name === "talks") return argument && !TALK_TABS.includes(argument) ? talkPage(page, argument) : talks(page, argument || undefined);
-  if (name === "requests") return requests(page, argument || undefined);
-  if (name === "account") return account(page, argument || undefined);
-  if (name === "moderation") return moderation(page, argument || undefined);
-  if (name === "privacy") return privacy(page, argument || undefined);
-  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept, rules, subscriptions });
-  return Object.hasOwn(plain, name) ? plain[name](page) : lost(page, path.join("/"));
+function draw(page, [name = "home", ...others]) {
+  const [argument, more] = others.map((part) => part || undefined);
+  if (name.startsWith("@")) return profile(page, name.slice(1), argument);
+  return Object.hasOwn(PAGES, name) ? PAGES[name](page, argument, more) : lost(page, [name, ...others].join("/"));
 }
 
 /** @param {Page} page @param {string} name */
@@ -66,7 +67,7 @@ class People {
   constructor(root, app) {
     this.app = app;
     this.root = root;
-    this.site = new Site(app);
+    this.site = new Site(app, this);
     this.live = new Live(app, root);
     /** @type {Page | null} */ this.page = null;
     /** @type {string[]} */ this.path = [];
@@ -75,21 +76,17 @@ class People {
     this.left = new Map();
     this.content = h("div", { class: "people-content" });
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
-    this.site.onCounts = () => this.drawNav();
-    this.site.reload = () => this.reload();
     this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
-    this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
+    this.timer = setInterval(() => {
+      refreshTimes(root);
+      if (!document.hidden && root.isConnected) void this.loadTrends();
+    }, MINUTE_MS);
     root.classList.add("people");
     fill(root, h("div", { class: "people-side" }, peopleSearch(this.site), this.nav, this.trends), this.content);
     this.listen();
     this.navigate(app.path, false);
-    void this.loadCounts();
+    void this.site.loadCounts();
     void this.loadTrends();
-  }
-
-  everyMinute() {
-    refreshTimes(this.root);
-    if (!document.hidden && this.root.isConnected) void this.loadTrends();
   }
 
   /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
@@ -105,8 +102,7 @@ class People {
   listen() {
     const { live, site } = this;
     for (const kind of ["like", "unlike", "comment", "uncomment"]) live.on(kind, ({ status }) => { if (status?.likes !== undefined) site.renew(status.id, status); });
-    live.on("like", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, true); });
-    live.on("unlike", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, false); });
+    for (const kind of ["like", "unlike"]) live.on(kind, ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, kind === "like"); });
     live.on("post", ({ status }) => { if (status.original) site.renew(status.original.id, status.original); });
     live.on("edit", ({ status, left }) => { if (status) site.renew(status.id, status); else this.app.undo.take(`status-${left.id}`); });
     live.on("delete", ({ status }) => this.app.undo.take(`status-${status.id}`));
@@ -118,26 +114,9 @@ class People {
     live.on("gap", () => {
       this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
       for (const { page } of this.left.values()) page.reload();
-      site.reload();
-      void this.loadCounts();
+      this.reload();
+      void site.loadCounts();
     });
-    site.onTalkRead = () => void this.loadTalks();
-  }
-
-  async loadCounts() {
-    const { site } = this;
-    const asked = [
-      site.loadMarks(),
-      site.get("/v1/notifications", { count: 1 }).then((answer) => site.setCount("notifications", answer.unread)),
-      site.get("/v1/users/me/requests", { count: 200 }).then((answer) => site.setCount("requests", answer.users.length)),
-      this.loadTalks(),
-    ];
-    await Promise.allSettled(asked);
-  }
-
-  async loadTalks() {
-    const { talks: found } = await this.site.get("/v1/talks", { count: 200 });
-    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
   /** Show what the address names; after Back, the page as it was left. @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
@@ -148,7 +127,7 @@ class People {
     const isKept = left && !left.page.ended;
     this.path = path;
     this.entry = this.app.entry;
-    this.page = this.site.page = isKept ? left.page : new Page(this.site, this.live);
+    this.page = isKept ? left.page : new Page(this.site, this.live);
     fill(this.content, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
@@ -186,38 +165,34 @@ class People {
   }
 
   drawNav() {
-    const current = this.path?.[0] ?? "home";
+    const current = this.path[0] ?? "home";
     const { counts, me } = this.site;
-    const link = (/** @type {string} */ name, /** @type {string} */ href, /** @type {any} */ sign, /** @type {string} */ title) =>
-      h("a", { href, "aria-current": current === name ? "page" : null }, sign, h("span", {}, title),
-        counts[name] ? h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread")) : null);
-    const [first, ...others] = NAVIGATION.map(({ name, icon: sign, title }) => link(name, name === "home" ? "#/people" : `#/people/${name}`, icon(sign), title));
-    fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), icon("user"), "Profile"), ...others.slice(2));
+    fill(this.nav, NAVIGATION.map(([entry, sign, title]) => {
+      const name = entry === "@" ? `@${me.login}` : entry;
+      const badge = counts[name] > 0 && h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread"));
+      return h("a", { href: name === "home" ? "#/people" : `#/people/${name}`, "aria-current": current === name ? "page" : null }, icon(sign), h("span", {}, title), badge);
+    }));
     const shown = /** @type {HTMLElement | null} */ (this.nav.querySelector("[aria-current]"));
     if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
   }
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    if (event.key === "/") {
-      /** @type {HTMLElement | null} */ (this.root.querySelector(".people-search"))?.focus();
-      return true;
+  /** @param {KeyboardEvent} event @returns {boolean} whether it means something here */
+  key({ key }) {
+    const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (this.root.querySelector(selector));
+    if (key === "/") {
+      find(".people-search")?.focus();
+    } else if (key === ".") {
+      find(".feed-new:not([hidden])")?.click();
+      this.root.scrollTop = 0;
+    } else if (key === "j" || key === "k") {
+      neighbour(this.root.querySelectorAll("article.status, article.notice"), key === "j" ? 1 : -1)?.focus();
+    } else if (Object.hasOwn(POST_KEYS, key)) {
+      const button = document.activeElement?.closest("article.status")?.querySelector(`[data-act=${POST_KEYS[key]}]`);
+      if (button instanceof HTMLElement) button.click();
+      else this.app.say("Choose a post first, by j or k.", "warn");
+    } else {
+      return false;
     }
-    if (event.key === ".") return this.newest();
-    if (event.key === "j" || event.key === "k") {
-      neighbour(this.root.querySelectorAll("article.status, article.notice"), event.key === "j" ? 1 : -1)?.focus();
-      return true;
-    }
-    if (!Object.hasOwn(POST_KEYS, event.key)) return false;
-    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key]);
-    if (button instanceof HTMLElement) button.click();
-    else this.app.say("Choose a post first, by j or k.", "warn");
-    return true;
-  }
-
-  newest() {
-    /** @type {HTMLElement | null} */ (this.root.querySelector(".feed-new:not([hidden])"))?.click();
-    this.root.scrollTop = 0;
     return true;
   }
 

@@ -1,0 +1,56 @@
+"""Lists that come in pages and live: each item stands once, and what waits follows its edits and deletes."""
+
+import asyncio
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.windows import Windows, named_user
+from tests.end_to_end.api import Api, mint
+
+pytestmark = pytest.mark.extended
+
+
+async def test_ones_own_comment_stands_once(site_api: Api, windows: Windows) -> None:
+    """Also when the page with it is read after it was written."""
+    uma = await named_user(site_api, "uma")
+    token = mint(uma["id"])
+    status = await site_api.post(uma["id"], "potoroo")
+    path = f"/v1/statuses/{status['id']}/comments"
+    await asyncio.gather(*(site_api.done("POST", path, token=token, json={"message": f"old {n}."}) for n in range(40)))
+    window = await windows.open(uma, f"/#/people/status/{status['id']}")
+    comments = window.page.locator(".comment")
+    await expect(window.button("Show more comments")).to_be_visible()
+    await window.page.get_by_label("Your comment").fill("the newest")
+    await window.button("Comment").last.click()
+    await expect(comments.last).to_contain_text("the newest")
+    await window.button("Show more comments").click()
+    await expect(comments).to_have_count(41)
+    await expect(comments.last).to_contain_text("the newest")
+    await expect(window.button("Show more comments")).to_be_hidden()
+
+
+async def test_what_waits_is_edited_and_deleted(site_api: Api, windows: Windows) -> None:
+    """On the page of mentions, while the focus is in the list. A list that begins anew has nothing that waits."""
+    vic, wes = await named_user(site_api, "vic"), await named_user(site_api, "wes")
+    await site_api.follow(vic["id"], wes["id"])
+    await site_api.post(wes["id"], "@vic numbat")
+    window = await windows.open(vic, "/#/people/mentions")
+    await expect(window.page.locator(".connection")).to_have_text("live")
+    await window.post("@vic numbat").focus()
+    kept = await site_api.post(wes["id"], "@vic quokka")
+    gone = await site_api.post(wes["id"], "@vic wombat")
+    await expect(window.button("2 new posts")).to_be_visible()
+    token = mint(wes["id"])
+    await site_api.done("DELETE", f"/v1/statuses/{gone['id']}", token=token)
+    await site_api.done("PATCH", f"/v1/statuses/{kept['id']}", token=token, json={"message": "@vic quokkas"})
+    await window.button("1 new post").click()
+    await expect(window.page.locator("article.status .post-text")).to_have_text(["@vic quokkas", "@vic numbat"])
+
+    await window.go("#/people", "quokkas")
+    await window.post("@vic numbat").focus()
+    await site_api.post(wes["id"], "a bilby")
+    await expect(window.button("1 new post")).to_be_visible()
+    await window.button("Top").click()
+    await expect(window.page.locator("article.status")).to_have_count(3)
+    await expect(window.page.locator(".feed-new")).to_be_hidden()
