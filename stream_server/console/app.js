@@ -73,7 +73,7 @@ export const app = {
     return client.user;
   },
   /** @param {string} scope */
-  can: (scope) => scopesOf(client.store.load()?.token ?? "").has(scope),
+  can: (scope) => scopesOf(client).includes(scope),
   /** @param {string} hash */
   go: (hash) => void (location.hash = hash),
   /** @param {string} text */
@@ -145,18 +145,12 @@ function show(view) {
   const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: /** @type {Function} */ (() => (showLost(root, "view", decoded(view), viewNames().map((name) => [`#/${name}`, VIEWS[name].title])), { unmount() {} })) };
   app.title(title);
   drawBar();
-  if (!takeBack()) state.mounted = mount(root, app);
-}
-
-/** Puts a parked view back if it is the one to show. @returns {boolean} */
-function takeBack() {
-  const found = state.parked.take(state.view, state.userId);
-  if (!found) return false;
+  const found = state.parked.take(view, state.userId);
+  if (!found) return void (state.mounted = mount(root, app));
   root.replaceWith(found.root);
   [root, state.mounted] = [found.root, found.mounted];
   found.goBack();
   state.mounted.resume();
-  return true;
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
@@ -179,9 +173,6 @@ async function leaveForGood(end) {
   state.parked.discard();
   await end();
 }
-
-/** What the door says of a session that ended while a view was shown; none was after `leaveForGood`. */
-const ended = () => (state.view ? "Your session has ended. Sign in again to go on where you were." : "");
 
 /** @param {string} [reason] */
 function showDoor(reason) {
@@ -232,7 +223,7 @@ function showHelp() {
 }
 
 function showAccount() {
-  const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
+  const scopes = scopesOf(client).join(", ");
   const to = (/** @type {string} */ label, /** @type {string} */ path) => h("a", { class: "button", href: `#/people/${path}`, onclick: () => window.close() }, label);
   const leaveNow = async () => {
     window.close();
@@ -259,38 +250,30 @@ function onKey(event) {
   event.preventDefault();
 }
 
-/** A link that somebody sent must not change the user unseen: while there is a session, its user decides. @param {string} code */
+/** A link that signs in works once: what it said goes to the person if it does not. One that somebody sent must not change the user unseen: while there is a session, its user decides. @param {string} code */
 async function followLink(code) {
   await client.request("GET", "/v1/users/me").catch(() => null); // a client that finds that the server does not take its session forgets it
   const before = client.user;
   if (before && !(await askToReplace(app))) return;
-  await signInByCode(code);
-  if (before && client.user && before.id !== client.user.id) say(`You are @${client.user.login} now, instead of @${before.login}.`);
-}
-
-/** A link that signs in works once: what it said goes to the person if it does not. @param {string} code */
-async function signInByCode(code) {
   try {
     await client.signIn({ code });
   } catch (error) {
-    if (client.user) say(explain(error), "warn");
-    else return showDoor(explain(error));
+    if (!client.user) return showDoor(explain(error));
+    say(explain(error), "warn");
   }
   route(); // also if somebody else was signed in, or the same user with other scopes
+  if (before && client.user && before.id !== client.user.id) say(`You are @${client.user.login} now, instead of @${before.login}.`);
 }
 
 function sessionChanged(session) {
-  if (!session) return void (root.querySelector(".sign-in") || showDoor(ended())); // several tabs may tell; what was typed stays
+  const ended = state.view && "Your session has ended. Sign in again to go on where you were."; // no view is shown after `leaveForGood`
+  if (!session) return void (root.querySelector(".sign-in") || showDoor(ended)); // several tabs may tell; what was typed stays
   if (!state.view || session.user.id !== state.userId) route();
   else drawBar();
 }
 
-async function start() {
-  document.body.append(bar, root, tabs, notes, voice.root);
-  client.onSession(sessionChanged);
-  addEventListener("hashchange", route);
-  addEventListener("keydown", onKey);
-  route();
-}
-
-start();
+document.body.append(bar, root, tabs, notes, voice.root);
+client.onSession(sessionChanged);
+addEventListener("hashchange", route);
+addEventListener("keydown", onKey);
+route();

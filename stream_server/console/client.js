@@ -331,13 +331,13 @@ const tooLarge = () => new ApiError(0, { code: "too_large", message: `the server
 
 /** The error of an answer. A proxy gives the wait only in the header. @param {Response} response @param {string} text */
 function readError(response, text) {
-  const unreadable = { code: "unreadable", message: `the server answered ${response.status}` };
-  const wait = readRetryAfter(response.headers.get("Retry-After"));
+  const retry_after = readRetryAfter(response.headers.get("Retry-After"));
+  const unreadable = { code: "unreadable", message: `the server answered ${response.status}`, retry_after };
   try {
     const { error } = JSON.parse(text);
-    return { retry_after: wait, ...(error?.code ? error : unreadable) };
+    return error?.code ? { retry_after, ...error } : unreadable;
   } catch {
-    return { retry_after: wait, ...unreadable };
+    return unreadable;
   }
 }
 
@@ -359,9 +359,8 @@ export class Stream {
   /** What to add to the server's time to get this machine's, in ms. */ clockOffset = 0;
   /** @type {StreamState} */ state = { name: "connecting" };
   /** @internal @type {any} */ transport = null;
-  /** @internal @type {any[] | null} what an iterator has not taken yet */ queue;
-  /** @internal @type {[number, string][]} of each of them: its size in characters, and the connection by which it came */ sizes = [];
-  /** @internal Their sum. */ held = 0;
+  /** @internal @type {[StreamEvent | Gap, number, string][] | null} what an iterator has not taken yet, its size in characters, and the connection by which it came */ queue;
+  /** @internal The sum of the sizes. */ held = 0;
   /** @internal The position after what it has taken. */ taken = "";
   /** @internal @type {((value?: any) => void)[]} of iterators that wait */ waiting = [];
   /** @internal Lets them look again. */ wake = () => this.waiting.splice(0).forEach((resolve) => resolve());
@@ -674,11 +673,10 @@ export class Stream {
   /** @internal @param {StreamEvent | Gap} message @param {string} before the position before it @param {string} beforeBy @param {number} size */
   enqueue(message, before, beforeBy, size) {
     if (!this.queue?.length) [this.taken, this.takenBy] = [before, beforeBy];
-    this.queue?.push(message);
-    this.sizes.push([size, this.connection]);
+    const waiting = this.queue?.push([message, size, this.connection]) ?? 0;
     this.held += size;
     this.wake();
-    if (this.sizes.length < MAX_WAITING && this.held < MAX_RECEIVED_BYTES) return;
+    if (waiting < MAX_WAITING && this.held < MAX_RECEIVED_BYTES) return;
     this.drop();
     this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
   }
@@ -696,16 +694,17 @@ export class Stream {
       if (this.attempt && !this.transport && name === "waiting" && !retryAt) this.connect();
       await new Promise((resolve) => this.waiting.push(resolve));
     }
-    [this.taken, this.takenBy] = [this.queue[0].cursor, this.sizes[0]?.[1] ?? ""];
-    this.held -= this.sizes.shift()?.[0] ?? 0;
-    return { done: false, value: this.queue.shift() };
+    const [value, size, connection] = /** @type {[StreamEvent | Gap, number, string]} */ (this.queue.shift());
+    [this.taken, this.takenBy] = [value.cursor, connection];
+    this.held -= size;
+    return { done: false, value };
   }
 
   /** @internal A loop has ended: a later stream brings what it has left. @returns {IteratorReturnResult<undefined>} */
   leave() {
     if (this.queue?.length) this.cursor = this.taken;
     this.queue = null;
-    [this.sizes, this.held] = [[], 0];
+    this.held = 0;
     this.close();
     return { done: true, value: undefined };
   }

@@ -86,47 +86,17 @@ export function isolate(text, attributes = {}) {
   return h("bdi", attributes, text);
 }
 
-const ICONS = {
-  bell: "M6 17V11a6 6 0 0 1 12 0v6l2 2H4zM10 21h4",
-  check: "M5 12l5 5L20 7",
-  close: "M6 6l12 12M18 6L6 18",
-  comment: "M4 5h16v11H11l-5 4v-4H4z",
-  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
-  edit: "M4 7h16M4 12h10M4 17h6",
-  gap: "M4 12h3M10.5 12h3M17 12h3",
-  grip: "M9 6h.01M15 6h.01M9 12h.01M15 12h.01M9 18h.01M15 18h.01",
-  group: "M9 11a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7zM2.5 20a6.5 6.5 0 0 1 13 0M16 4.5a3.5 3.5 0 0 1 0 6.5M18 14a6.5 6.5 0 0 1 3.5 6",
-  heart: "M12 20s-8-5-8-11a4 4 0 0 1 8-1.5A4 4 0 0 1 20 9c0 6-8 11-8 11z",
-  help: "M9 9a3 3 0 1 1 4 3c-1 .5-1 1-1 2M12 18h.01",
-  home: "M4 11l8-7 8 7v9h-5v-6H9v6H4z",
-  knock: "M10 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM3 21a7 7 0 0 1 11-5.7M18 14v6M15 17h6",
-  link: "M10 14l4-4M9 7l2-2a4.2 4.2 0 0 1 6 6l-2 2M15 17l-2 2a4.2 4.2 0 0 1-6-6l2-2",
-  list: "M8 6h12M8 12h12M8 18h12M4 6h.01M4 12h.01M4 18h.01",
-  lock: "M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3",
-  mail: "M3 6h18v12H3zM3 7l9 7 9-7",
-  more: "M5 12h.5M12 12h.5M19 12h.5",
-  pause: "M8 5v14M16 5v14",
-  pen: "M4 20l1-4L16 5l3 3L8 19z",
-  pin: "M12 21s-7-6-7-12a7 7 0 0 1 14 0c0 6-7 12-7 12zM12 9h.01",
-  play: "M7 5l11 7-11 7z",
-  plus: "M12 5v14M5 12h14",
-  quote: "M10 6H4v7h6zM10 12c0 4-2 5-5 6M20 6h-6v7h6zM20 12c0 4-2 5-5 6",
-  reply: "M10 6L4 12l6 6M4 12h9a7 7 0 0 1 7 7",
-  repost: "M17 3l4 4-4 4M21 7H7a4 4 0 0 0-4 4v1M7 21l-4-4 4-4M3 17h14a4 4 0 0 0 4-4v-1",
-  search: "M11 18a7 7 0 1 0 0-14 7 7 0 0 0 0 14zM20 20l-4-4",
-  shield: "M12 3l8 3v6c0 5-3.5 8-8 9-4.5-1-8-4-8-9V6z",
-  star: "M12 3.5l2.6 5.4 5.9.8-4.3 4.1 1 5.9-5.2-2.8-5.2 2.8 1-5.9L3.5 9.7l5.9-.8z",
-  theme: "M12 4a8 8 0 1 0 8 8 6 6 0 0 1-8-8z",
-  trash: "M5 7h14M9 7V4h6v3M7 7l1 13h8l1-13M10 11v5M14 11v5",
-  user: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM4 21a8 8 0 0 1 16 0",
-  warn: "M12 4l9 16H3zM12 10v4M12 17h.01",
-};
+/** @typedef {keyof typeof import("./icons.json")} IconName */
 
-/** @typedef {keyof typeof ICONS} IconName */
+/** @type {Record<string, string> | undefined} the lines of the drawings, by name */ let lines;
+/** @type {Promise<void> | undefined} of them: the page's head asks for them, so that they come with the modules */ let coming;
 
 /** A small drawing, hidden from screen readers: the button or text beside it has the name. @param {IconName} name */
 export function icon(name) {
-  return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+  const path = svg("path", { d: lines?.[name] });
+  coming ??= fetch(new URL("icons.json", import.meta.url)).then((answer) => answer.json()).then((all) => { lines = all; }, () => {});
+  if (!lines) coming.then(() => path.setAttribute("d", lines?.[name] ?? "")); // without them, the buttons still have their names
+  return svg("svg", { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" }, path);
 }
 
 /** A number as all pages write it: in English, as their words are, with at least so many digits that count. @param {number} value @param {number} [digits] */

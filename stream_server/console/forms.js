@@ -69,10 +69,8 @@ export function formEnd(label, cancel) {
 
 /** The key of a write that may have to be repeated: the same content keeps its key, so that it takes effect once. */
 export class RetryKey {
-  constructor() {
-    this.text = "";
-    this.key = "";
-  }
+  text = "";
+  key = "";
 
   /** @param {unknown} content @returns {string} */
   of(content) {
@@ -84,7 +82,6 @@ export class RetryKey {
   /** Forget the content: the next write is a new one, even with the same content. */
   done() {
     this.text = "";
-    this.key = "";
   }
 }
 

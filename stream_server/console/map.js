@@ -22,6 +22,9 @@ function normal([west, south, east, north]) {
   return [wrapLongitude(from), lats[0], wrapLongitude(to), lats[1]].map(round);
 }
 
+/** The east of a box, beyond the date line if the box crosses it. @param {Box} box */
+const right = ([west, , east]) => (east < west ? east + 360 : east);
+
 /** The parts of a box as the map shows it: two if it crosses the date line. @param {Box} box @returns {Box[]} */
 function halves([west, south, east, north]) {
   return west <= east ? [[west, south, east, north]] : [[west, south, 180, north], [-180, south, east, north]];
@@ -81,10 +84,9 @@ export class WorldMap {
 
   /** @param {number} step */
   zoomBy(step) {
-    const index = Math.min(ZOOMS.length - 1, Math.max(0, ZOOMS.indexOf(this.zoom) + step));
-    this.zoom = ZOOMS[index];
+    this.zoom = ZOOMS[ZOOMS.indexOf(this.zoom) + step] ?? this.zoom;
     const box = this.boxes[this.selected];
-    if (box) this.center = [(box[0] + (box[2] < box[0] ? box[2] + 360 : box[2])) / 2, (box[1] + box[3]) / 2];
+    if (box) this.center = [(box[0] + right(box)) / 2, (box[1] + box[3]) / 2];
     this.draw();
   }
 
@@ -119,18 +121,15 @@ export class WorldMap {
     const [fromLon, fromLat] = this.drag.from;
     if (this.drag.moves) return this.shift(this.drag.moves, lon - fromLon, lat - fromLat);
     if (Math.abs(lon - fromLon) < LEAST_DEGREES || Math.abs(lat - fromLat) < LEAST_DEGREES) return;
-    if (this.drag.isNew) this.selected = this.boxes.push([]) - 1;
+    if (this.drag.isNew) this.selected = this.boxes.length;
     this.drag.isNew = false;
-    this.boxes[this.selected] = normal([fromLon, fromLat, lon, lat]);
-    this.changed();
+    this.put([fromLon, fromLat, lon, lat]);
   }
 
   /** @param {Box} box @param {number} east @param {number} north */
   shift(box, east, north) {
-    const right = box[2] < box[0] ? box[2] + 360 : box[2];
     const up = Math.min(90 - box[3], Math.max(-90 - box[1], north));
-    this.boxes[this.selected] = normal([box[0] + east, box[1] + up, right + east, box[3] + up]);
-    this.changed();
+    this.put([box[0] + east, box[1] + up, right(box) + east, box[3] + up]);
   }
 
   /** @param {KeyboardEvent} event */
@@ -148,28 +147,29 @@ export class WorldMap {
   }
 
   /** @param {Box} box @param {number} moreEast @param {number} moreNorth */
-  resize([west, south, east, north], moreEast, moreNorth) {
-    const right = (east < west ? east + 360 : east) + moreEast;
-    if (right - west < LEAST_DEGREES || north + moreNorth - south < LEAST_DEGREES) return;
-    this.boxes[this.selected] = normal([west, south, right, north + moreNorth]);
-    this.changed();
+  resize(box, moreEast, moreNorth) {
+    const [west, south, east, north] = [box[0], box[1], right(box) + moreEast, box[3] + moreNorth];
+    if (east - west >= LEAST_DEGREES && north - south >= LEAST_DEGREES) this.put([west, south, east, north]);
   }
 
   addBox() {
     const [lon, lat] = this.center;
     const half = 10 / this.zoom;
-    this.selected = this.boxes.push(normal([lon - half, lat - half / 2, lon + half, lat + half / 2])) - 1;
-    this.changed();
+    this.selected = this.boxes.length;
+    this.put([lon - half, lat - half / 2, lon + half, lat + half / 2]);
   }
 
   /** @param {number} index */
   removeBox(index) {
     this.boxes.splice(index, 1);
     this.selected = this.boxes.length - 1;
-    this.changed();
+    this.show();
+    this.onChange();
   }
 
-  changed() {
+  /** Puts a box, in degrees that may go beyond the date line, in the place of the selected one. @param {Box} box */
+  put(box) {
+    this.boxes[this.selected] = normal(box);
     this.show();
     this.onChange();
   }

@@ -30,13 +30,13 @@ export function store(where, key, text) {
   }
 }
 
-/** The scopes that the token names. The server decides; the console only hides what would be refused. @param {string} token */
-export function scopesOf(token) {
+/** The scopes that the token names, in order. The server decides; the console only hides what would be refused. @param {Client} client @returns {string[]} */
+export function scopesOf(client) {
   try {
-    const payload = token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
-    return new Set(JSON.parse(atob(payload)).scope.split(" "));
+    const payload = (client.store.load()?.token ?? "").split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+    return JSON.parse(atob(payload)).scope.split(" ").sort();
   } catch {
-    return new Set();
+    return [];
   }
 }
 

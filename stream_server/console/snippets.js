@@ -11,13 +11,12 @@ export function quoted(text) {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** @param {string} token */
-const exported = (token) => `export TOKEN=${token || "…"}`;
+/** Programs for a shell that has the token. @typedef {Record<string, (address: string, given: [string, any][]) => string>} Languages */
 
-/** @param {string} address @param {[string, any][]} given @param {string} token */
-function curl(address, given, token) {
+/** @param {string} address @param {[string, any][]} given */
+function curl(address, given) {
   const data = given.map(([name, value]) => `  --data-urlencode ${quoted(`${name}=${value}`)}`);
-  return [exported(token), `curl -N -G -H "Authorization: Bearer $TOKEN" ${address}/v1/stream \\`, data.join(" \\\n")].join("\n");
+  return [`curl -N -G -H "Authorization: Bearer $TOKEN" ${address}/v1/stream`, ...data].join(" \\\n");
 }
 
 /** A literal of Python: JSON has the same escapes, except that letters stay as they are. @param {string} text */
@@ -26,8 +25,8 @@ const literal = (text) => JSON.stringify(text);
 /** A file made by the shell, so that one paste makes the program and runs it. @param {string} name @param {string[]} lines @param {string} command */
 const file = (name, lines, command) => [`cat > ${name} <<'END'`, ...lines, "END", command].join("\n");
 
-/** @param {string} address @param {[string, any][]} given @param {string} token */
-function python(address, given, token) {
+/** @param {string} address @param {[string, any][]} given */
+function python(address, given) {
   const asked = given.map(([name, value]) => `${name}=${value === "true" ? "True" : typeof value === "number" ? value : literal(String(value))}`);
   const lines = [
     "import asyncio", "import os", "", "from stream_server.client import Client, Post", "", "",
@@ -38,11 +37,11 @@ function python(address, given, token) {
     "                print(event.status.login, event.status.text, flush=True)", "", "",
     "asyncio.run(main())",
   ];
-  return [exported(token), file("listen.py", lines, ".venv/bin/python listen.py    # or the Python that has stream-server")].join("\n");
+  return file("listen.py", lines, ".venv/bin/python listen.py    # or the Python that has stream-server");
 }
 
-/** @param {string} address @param {[string, any][]} given @param {string} token */
-function javascript(address, given, token) {
+/** @param {string} address @param {[string, any][]} given */
+function javascript(address, given) {
   const lines = [
     'import { Client } from "./client.mjs";', "",
     `const client = new Client(${JSON.stringify(address)}, { token: process.env.TOKEN, WebSocket });`,
@@ -50,28 +49,26 @@ function javascript(address, given, token) {
     "  console.log(event.kind, event.status?.login, event.status?.message);", "}",
   ];
   const command = "node --experimental-websocket listen.mjs    # Node 20; newer ones need no option";
-  return [exported(token), `curl -so client.mjs ${address}/console/client.js`, file("listen.mjs", lines, command)].join("\n");
+  return `curl -so client.mjs ${address}/console/client.js\n${file("listen.mjs", lines, command)}`;
 }
-
-/** @typedef {Record<string, (address: string, given: [string, any][], token: string) => string>} Languages */
 
 /** @type {Languages} */ const LANGUAGES = { curl, Python: python, JavaScript: javascript };
 
 /** @param {string} language @param {string} address @param {Record<string, any>} parameters @param {string} token @param {Languages} [languages] */
 export const program = (language, address, parameters, token, languages = LANGUAGES) =>
-  languages[language](address, Object.entries(parameters).filter(([, value]) => value !== undefined), token);
+  `export TOKEN=${token || "…"}\n${languages[language](address, Object.entries(parameters).filter(([, value]) => value !== undefined))}`;
 
 /** The request and the program that give the subscription `given.name` its webhook. @type {Languages} */
 export const PUTS = {
-  curl: (address, given, token) => {
+  curl: (address, given) => {
     const { name, ...body } = Object.fromEntries(given);
-    return [exported(token), `curl -X PUT -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" ${address}/v1/subscriptions/${name} \\`, `  -d ${quoted(JSON.stringify(body))}`].join("\n");
+    return [`curl -X PUT -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" ${address}/v1/subscriptions/${name} \\`, `  -d ${quoted(JSON.stringify(body))}`].join("\n");
   },
-  Python: (address, given, token) => {
+  Python: (address, given) => {
     const { name, parameters: more, deliver: { url: deliver, batch } } = Object.fromEntries(given);
     const asked = Object.entries({ deliver, batch, more }).map(([member, value]) => `, ${member}=${JSON.stringify(value)}`);
     const lines = ["import os", "", "from stream_server.client.sync import Client", "", `with Client(${literal(address)}, token=os.environ["TOKEN"]) as client:`, `    print(client.put_subscription(${literal(name)}${asked.join("")}))`];
-    return [exported(token), file("put.py", lines, ".venv/bin/python put.py    # or the Python that has stream-server")].join("\n");
+    return file("put.py", lines, ".venv/bin/python put.py    # or the Python that has stream-server");
   },
 };
 

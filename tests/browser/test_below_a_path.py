@@ -61,6 +61,9 @@ def note_failures(page: Page) -> list[str]:
     return failed
 
 
+DRAWINGS = "performance.getEntriesByName(new URL('console/icons.json', location).href).map(one => one.initiatorType)"
+
+
 async def test_all_pages_work(browser: Browser, proxy: Nginx, site_server: Server, site_api: Api) -> None:
     """Sign-in, a column over a WebSocket, People, Operations, and a request that the page of the API sends."""
     uid = await site_api.user()
@@ -72,6 +75,8 @@ async def test_all_pages_work(browser: Browser, proxy: Nginx, site_server: Serve
         await window.follow(await sign_in_link(server, uid))
         loaded, named = await page.evaluate(LOADED)
         assert loaded == named  # so no round trip is lost to a module that only another module names
+        await expect(page.locator(".tools .icon path").first).to_have_attribute("d", re.compile("M"))
+        assert await page.evaluate(DRAWINGS) == ["link"]  # they are asked for before the modules, and once
         column = await window.add_column("stollen")
         await site_api.post(uid, "stollen below a path")
         await expect(column.locator(".post")).to_contain_text("below a path")
@@ -89,7 +94,7 @@ async def test_all_pages_work(browser: Browser, proxy: Nginx, site_server: Serve
         await form.get_by_role("button", name="Send GET").click()
         await expect(form.locator(".docs-answer")).to_contain_text('"alive": true')
         await page.get_by_role("link", name="stream-server").click()
-        await expect(page.locator(".column", has_text="stollen")).to_have_count(1)  # it is kept, as the session is
+        await expect(page.locator(".column-head", has_text="stollen")).to_have_count(1)  # it is kept, as the session is
         assert page.url.startswith(f"{server.address}/")
         kept = await page.evaluate("Object.keys(localStorage).filter(key => !key.endsWith('/some/path'))")
         assert not {"stream-server.session", "stream-server.columns"}.intersection(kept)  # another path has its own

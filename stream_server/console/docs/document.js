@@ -1,23 +1,7 @@
 // @ts-check
 /** The OpenAPI document as a list of routes that the page can draw. Pure: JSON in, plain objects out. */
 
-/**
- * @typedef {object} Route
- * @property {string} id           the operationId, which is also the route's hash
- * @property {string} method       in capitals
- * @property {string} path
- * @property {string} tag
- * @property {string} summary
- * @property {string} access       `open`, `token`, or the name of a scope
- * @property {boolean} ticket      whether a ticket in the query may stand for the token
- * @property {any[]} parameters   OpenAPI parameter objects
- * @property {{media: string, schema: any}[]} bodies
- * @property {boolean} bodyRequired
- * @property {{status: string, description: string, media: string, schema: any, headers: string[]}[]} answers
- * @property {{status: string, codes: string[]}[]} errors
- * @property {boolean} streams     whether the answer lasts as long as the connection
- * @property {string} words        what the search looks through, in small letters
- */
+/** @typedef {ReturnType<typeof routeOf>} Route */
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
 const SUCCESS = /^2/;
@@ -30,32 +14,28 @@ export function routesOf(source) {
     METHODS.filter((method) => method in methods).map((method) => routeOf(source, path, method, methods[method])));
 }
 
-/** @param {any} source @param {string} path @param {string} method @param {any} operation @returns {Route} */
+/** @param {any} source @param {string} path @param {string} method @param {any} operation */
 function routeOf(source, path, method, operation) {
-  const answers = answersOf(source, operation.responses);
-  const tag = operation.tags[0];
+  const { operationId: id, tags: [tag], summary, security = [], parameters = [], requestBody, responses } = operation;
+  const bearer = security.find((way) => "bearer" in way);
+  const answers = answersOf(source, responses);
   return {
-    id: operation.operationId,
+    id: /** @type {string} */ (id), // which is also the route's hash
     method: method.toUpperCase(),
     path,
     tag,
-    summary: operation.summary,
-    ...accessOf(operation.security ?? []),
-    parameters: operation.parameters ?? [],
-    bodies: contents(operation.requestBody?.content),
-    bodyRequired: operation.requestBody?.required ?? false,
+    summary,
+    access: /** @type {string} the name of a scope, or */ (bearer === undefined ? "open" : (bearer.bearer[0] ?? "token")),
+    ticket: security.some((way) => "ticket" in way), // in the query may stand for the token
+    parameters: /** @type {any[]} of OpenAPI */ (parameters),
+    bodies: contents(requestBody?.content),
+    bodyRequired: requestBody?.required ?? false,
     answers,
-    errors: errorsOf(source, operation.responses),
-    streams: answers.some((answer) => answer.media.includes(STREAM_TYPE)),
-    words: `${method} ${path} ${tag} ${operation.operationId} ${operation.summary}`.toLowerCase(),
+    errors: errorsOf(source, responses),
+    streams: answers.some((answer) => answer.media.includes(STREAM_TYPE)), // the answer lasts as long as the connection
+    // What the search looks through, in small letters.
+    words: `${method} ${path} ${tag} ${id} ${summary}`.toLowerCase(),
   };
-}
-
-/** @param {any[]} security @returns {{access: string, ticket: boolean}} */
-function accessOf(security) {
-  const bearer = security.find((way) => "bearer" in way);
-  const access = bearer === undefined ? "open" : (bearer.bearer[0] ?? "token");
-  return { access, ticket: security.some((way) => "ticket" in way) };
 }
 
 /** Return the bodies by their media types. That of items one behind another has the schema of an item. @param {any} content @returns {{media: string, schema: any}[]} */

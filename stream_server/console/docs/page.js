@@ -5,19 +5,15 @@ import { decoded, fill, h, isolate, neighbour } from "../dom.js";
 import { isComposing, isShortcut } from "../keys.js";
 import { openClient, scopesOf } from "../session.js";
 import { errorsOf, routesOf, search } from "./document.js";
-import { codeList, prose, RouteSection, shape, unfolding } from "./route.js";
-
-/** @typedef {import("./document.js").Route} Route */
+import { codeList, objectOf, prose, RouteSection, shape } from "./route.js";
 
 const LAST = ["server", "console"]; // of the tags: those about the server itself
 
 class Page {
-  /** @param {any} source @param {Account} account */
-  constructor(source, account) {
-    this.source = source;
-    this.account = account;
+  /** @param {any} source @param {import("../client.js").Client} client of the console's session; the page also works without one */
+  constructor(source, client) {
     this.routes = routesOf(source);
-    this.sections = new Map(this.routes.map((route) => [route.id, new RouteSection(source, route, account)]));
+    this.sections = this.routes.map((route) => new RouteSection(source, route, client));
     const isLast = (/** @type {any} */ tag) => Number(LAST.includes(tag.name));
     this.groups = source.tags.toSorted((one, other) => isLast(one) - isLast(other)).map((tag) => this.group(tag));
     this.count = h("p", { class: "docs-count", role: "status" });
@@ -25,22 +21,21 @@ class Page {
     this.search.addEventListener("input", () => this.filter());
     this.links = h("ul", { class: "docs-tags" });
     this.main = h("main", { class: "docs-main", id: "main", tabindex: "-1" },
-      introduction(source, account), ...this.groups.map((group) => group.root),
+      introduction(source, client), this.groups.map((group) => group.root),
       dialects(source), errorTable(source), objects(source));
   }
 
   group(tag) {
-    const sections = this.routes.filter((route) => route.tag === tag.name).map((route) => this.sections.get(route.id));
+    const sections = this.sections.filter((section) => section.route.tag === tag.name);
     const root = h("section", { class: "docs-group", id: `tag-${tag.name}`, "aria-labelledby": `title-${tag.name}` },
       h("h2", { id: `title-${tag.name}` }, h("a", { href: `#tag-${tag.name}` }, titleOf(tag.name))),
-      h("p", { class: "docs-about" }, ...prose(tag.description ?? "")),
-      ...sections.map((section) => section?.root));
+      h("p", { class: "docs-about" }, prose(tag.description ?? "")),
+      sections.map((section) => section.root));
     return { name: tag.name, sections, root };
   }
 
   /** Put the page into the document, and listen to keys and to the address. @param {Element} root */
   start(root) {
-    if (this.account.scopes.includes("admin")) document.querySelector(".views [href='docs']")?.before(h("a", { href: "./#/operations" }, "Operations"));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
       h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
     this.filter();
@@ -51,12 +46,12 @@ class Page {
 
   /** Show the routes that the search field asks for. */
   filter() {
-    const wanted = new Set(search(this.routes, this.search.value).map((route) => route.id));
-    for (const section of this.sections.values()) section.root.hidden = !wanted.has(section.route.id);
-    const shown = this.groups.map((group) => ({ group, count: group.sections.filter((section) => !section?.root.hidden).length }));
+    const wanted = search(this.routes, this.search.value);
+    for (const section of this.sections) section.root.hidden = !wanted.includes(section.route);
+    const shown = this.groups.map((group) => ({ group, count: group.sections.filter((section) => !section.root.hidden).length }));
     for (const { group, count } of shown) group.root.hidden = count === 0;
     this.main.classList.toggle("docs-searching", this.search.value.trim() !== "");
-    this.count.textContent = wanted.size ? `${wanted.size} of ${this.routes.length} routes` : "No route has these words.";
+    this.count.textContent = wanted.length ? `${wanted.length} of ${this.routes.length} routes` : "No route has these words.";
     fill(this.links, shown.filter(({ count }) => count).map(({ group, count }) =>
       h("li", {}, h("a", { href: `#tag-${group.name}` }, titleOf(group.name), h("span", { class: "muted" }, count)))));
   }
@@ -64,7 +59,7 @@ class Page {
   /** Open the route that the address names. */
   follow() {
     const name = decoded(location.hash.slice(1));
-    const section = this.sections.get(name);
+    const section = this.sections.find((each) => each.route.id === name);
     if (section?.root.hidden) this.clear();
     section?.setOpen(true);
     const target = document.getElementById(name);
@@ -95,33 +90,23 @@ function titleOf(tag) {
   return words[0].toUpperCase() + words.slice(1);
 }
 
-/** @typedef {{login: string, scopes: string[], token: () => Promise<string | null>}} Account */
-
-/** Who is signed in, for the forms that try a route. The page also works without. @returns {Account} */
-function openAccount() {
-  const client = openClient();
-  const login = client.user?.login ?? "";
-  const scopes = login ? [...scopesOf(client.store.load()?.token ?? "")].sort() : [];
-  return { login, scopes, token: async () => (client.user ? client.token() : null) };
+/** @param {import("../client.js").Client} client */
+function accountWords(client) {
+  if (!client.user) return ["You are not signed in: you can read everything here, and try the open routes. ", h("a", { href: "./" }, "Sign in"), " to try the others."];
+  const codes = scopesOf(client).map((scope) => [" ", h("code", {}, scope)]);
+  return ["You are signed in as ", h("b", {}, isolate(`@${client.user.login}`)), " with the scopes", codes, ". Requests that you try are real."];
 }
 
-/** @param {Account} account */
-function accountWords({ login, scopes }) {
-  if (!login) return ["You are not signed in: you can read everything here, and try the open routes. ", h("a", { href: "./" }, "Sign in"), " to try the others."];
-  const codes = scopes.map((scope) => [" ", h("code", {}, scope)]);
-  return ["You are signed in as ", h("b", {}, isolate(`@${login}`)), " with the scopes", codes, ". Requests that you try are real."];
-}
-
-/** @param {any} source @param {Account} account */
-function introduction(source, account) {
+/** @param {any} source @param {import("../client.js").Client} client */
+function introduction(source, client) {
   return h("section", { class: "docs-intro" },
     h("h1", {}, "The API ", h("small", {}, source.info.version)),
-    h("p", {}, ...prose(source.info.description)),
+    h("p", {}, prose(source.info.description)),
     h("p", {}, "A request carries its token as ", h("code", {}, "Authorization: Bearer …"), ". ",
       h("a", { href: "#sessions_log_in" }, h("code", {}, "POST /v1/sessions")), " gives one. Bodies are JSON. ",
       "Lists come in pages: the value of ", h("code", {}, "next"), " is the parameter ", h("code", {}, "before"), " of the next request. ",
       "A write with an ", h("code", {}, "Idempotency-Key"), " can be repeated safely."),
-    h("p", { class: "docs-account" }, accountWords(account)),
+    h("p", { class: "docs-account" }, accountWords(client)),
     h("p", { class: "muted small" }, h("kbd", {}, "/"), " search ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " next and previous route ",
       h("kbd", {}, "Enter"), " open"));
 }
@@ -130,15 +115,15 @@ function introduction(source, account) {
 function dialects(source) {
   const rows = source["x-dialects"] ?? [];
   if (!rows.length) return null;
-  return h("section", { class: "docs-extra", id: "dialects" }, h("h2", {}, h("a", { href: "#dialects" }, "Twitter's protocols")),
+  return extra("dialects", "Twitter's protocols",
     h("p", { class: "docs-about" }, "These routes speak the streaming protocols of Twitter v1.1 and v2, so that its clients work unchanged."),
-    h("ul", { class: "docs-plain" }, ...rows.map((row) => h("li", {},
+    h("ul", { class: "docs-plain" }, rows.map((row) => h("li", {},
       h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path), " ",
-      h("span", { class: "docs-summary" }, ...prose(row.summary))))));
+      h("span", { class: "docs-summary" }, prose(row.summary))))));
 }
 
 function errorTable(source) {
-  return h("section", { class: "docs-extra", id: "errors" }, h("h2", {}, h("a", { href: "#errors" }, "Errors")),
+  return extra("errors", "Errors",
     h("p", { class: "docs-about" }, "A refused request gets this body. ", h("code", {}, "param"), " names the wrong parameter, member or header."),
     shape(source, source.components.schemas.ErrorResponse, false),
     codeList(errorsOf(source, source.components.responses)));
@@ -146,25 +131,22 @@ function errorTable(source) {
 
 function objects(source) {
   const all = Object.entries(source.components.schemas).sort(([one], [other]) => one.localeCompare(other));
-  return h("section", { class: "docs-extra", id: "objects" }, h("h2", {}, h("a", { href: "#objects" }, "Objects")),
-    ...all.map(([name, schema]) => object(source, name, schema)));
+  return extra("objects", "Objects",
+    all.map(([name, schema]) => objectOf(source, { class: "docs-object", id: `object-${name}` }, h("code", {}, name), schema, false)));
 }
 
-/** @param {any} source @param {string} name @param {any} schema */
-function object(source, name, schema) {
-  return unfolding({ class: "docs-object", id: `object-${name}` }, h("code", {}, name), () => [h("p", { class: "docs-about" }, ...prose(schema.description ?? "")), shape(source, schema, false)]);
+/** A section behind those of the routes. @param {string} id @param {string} title @param {...any} parts */
+function extra(id, title, ...parts) {
+  return h("section", { class: "docs-extra", id }, h("h2", {}, h("a", { href: `#${id}` }, title)), parts);
 }
 
-/** @param {Element} root */
-async function start(root) {
-  try {
-    const response = await fetch("openapi.json");
-    if (!response.ok) throw new Error(`${response.status}`);
-    new Page(await response.json(), openAccount()).start(root);
-  } catch {
-    fill(root, h("p", { class: "docs-bad", role: "alert" }, "The server did not answer. Reload the page to try again."));
-  }
+const root = /** @type {Element} */ (document.getElementById("docs"));
+try {
+  const response = await fetch("openapi.json");
+  if (!response.ok) throw new Error(`${response.status}`);
+  const client = openClient();
+  if (scopesOf(client).includes("admin")) document.querySelector(".views [href='docs']")?.before(h("a", { href: "./#/operations" }, "Operations"));
+  new Page(await response.json(), client).start(root);
+} catch {
+  fill(root, h("p", { class: "docs-bad", role: "alert" }, "The server did not answer. Reload the page to try again."));
 }
-
-const root = document.getElementById("docs");
-if (root) void start(root);

@@ -1,7 +1,7 @@
 // @ts-check
 /** One route: a row that opens into what it takes, what it answers, and a form to try it; and the shape of a JSON object, whose members that are objects open on demand. */
 
-import { h } from "../dom.js";
+import { fill, h } from "../dom.js";
 import { follow, refName } from "./document.js";
 import { example, innerObject, isRequired, typeWords, withoutNull } from "./schema.js";
 import { TryForm } from "./try.js";
@@ -9,32 +9,31 @@ import { TryForm } from "./try.js";
 /** @typedef {import("./document.js").Route} Route */
 
 const PLACES = /** @type {Record<string, string>} */ ({ path: "In the path", query: "In the query", header: "Headers" });
+const NESTED = { class: "docs-nested" };
 
 /** The row and the panel of a route. The panel is built when it is opened for the first time. */
 export class RouteSection {
-  /** @param {any} source @param {Route} route @param {import("./page.js").Account} account */
-  constructor(source, route, account) {
+  /** @param {any} source @param {Route} route @param {import("../client.js").Client} client */
+  constructor(source, route, client) {
     this.route = route;
-    this.source = source;
-    this.account = account;
+    this.contents = () => [
+      h("div", { class: "docs-facts" }, parameters(source, route), body(source, route), answers(source, route), errors(route)),
+      h("div", { class: "docs-side" }, new TryForm(source, route, client).root, examples(source, route)),
+    ];
     this.panel = h("div", { class: "docs-panel", id: `panel-${route.id}`, hidden: true });
     this.button = h("button", { type: "button", class: "docs-row", "aria-expanded": "false", "aria-controls": `panel-${route.id}`, onclick: () => this.toggle() },
       h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ",
-      h("code", { class: "docs-path" }, ...breakable(route.path)));
+      h("code", { class: "docs-path" }, breakable(route.path)));
     this.root = h("article", { class: "docs-route", id: route.id },
       h("div", { class: "docs-head" }, h("h3", {}, this.button), access(route)),
-      h("p", { class: "docs-summary" }, ...prose(route.summary)),
+      h("p", { class: "docs-summary" }, prose(route.summary)),
       this.panel);
-  }
-
-  get open() {
-    return !this.panel.hidden;
   }
 
   /** Open or close the panel, and name the route in the address. */
   toggle() {
-    this.setOpen(!this.open);
-    history.replaceState(null, "", this.open ? `#${this.route.id}` : location.pathname);
+    this.setOpen(this.panel.hidden);
+    history.replaceState(null, "", this.panel.hidden ? location.pathname : `#${this.route.id}`);
   }
 
   /** @param {boolean} open */
@@ -43,14 +42,6 @@ export class RouteSection {
     this.panel.hidden = !open;
     this.button.setAttribute("aria-expanded", String(open));
     this.root.classList.toggle("docs-open", open);
-  }
-
-  contents() {
-    const { source, route } = this;
-    return [
-      h("div", { class: "docs-facts" }, ...parameters(source, route), ...body(source, route), ...answers(source, route), errors(route)),
-      h("div", { class: "docs-side" }, new TryForm(source, route, this.account).root, ...examples(source, route)),
-    ];
   }
 }
 
@@ -71,7 +62,7 @@ function access(route) {
 function parameters(source, route) {
   return Object.entries(PLACES).flatMap(([place, title]) => {
     const found = route.parameters.filter((parameter) => parameter.in === place);
-    return found.length ? [h("h4", {}, title), h("ul", { class: "docs-shape" }, ...found.map((one) => parameter(source, one)))] : [];
+    return found.length ? [h("h4", {}, title), h("ul", { class: "docs-shape" }, found.map((one) => parameter(source, one)))] : [];
   });
 }
 
@@ -81,26 +72,24 @@ function parameter(source, parameter) {
   return member(source, owner, parameter.name, { ...schema, description: parameter.description ?? schema.description }, true);
 }
 
-/** @param {any} source @param {Route} route @returns {Node[]} */
+/** @param {any} source @param {Route} route */
 function body(source, route) {
-  if (!route.bodies.length) return [];
+  const schema = route.bodies.at(-1)?.schema;
   const medias = route.bodies.map((each) => each.media).join(" or ");
-  const schema = route.bodies[route.bodies.length - 1].schema;
-  const about = follow(source, schema).description;
-  return [
+  return schema && [
     h("h4", {}, "Body ", h("small", {}, medias, route.bodyRequired ? "" : ", optional")),
-    ...(about ? [h("p", { class: "docs-about" }, ...prose(about))] : []),
+    about(follow(source, schema).description),
     shape(source, schema, true),
   ];
 }
 
-/** @param {any} source @param {Route} route @returns {Node[]} */
+/** @param {any} source @param {Route} route */
 function answers(source, route) {
   return route.answers.flatMap((answer, at) => [
     h("h4", {}, "Answer ", h("span", { class: "docs-status" }, answer.status), " ", h("small", {}, answer.media)),
-    h("p", { class: "docs-about" }, ...prose(answer.description)),
-    ...answer.headers.map((name) => h("p", { class: "docs-about" }, "Header ", h("code", {}, name))),
-    ...(answer.schema && at === 0 ? [shape(source, answer.schema, false)] : []),
+    about(answer.description),
+    answer.headers.map((name) => h("p", { class: "docs-about" }, "Header ", h("code", {}, name))),
+    at === 0 && answer.schema && shape(source, answer.schema, false),
   ]);
 }
 
@@ -115,14 +104,13 @@ export function codeList(errors) {
   return h("dl", { class: "docs-codes" }, errors.flatMap(({ status, codes }) => [h("dt", {}, status), h("dd", {}, codes.map((code) => h("code", {}, code)))]));
 }
 
-/** @param {any} source @param {Route} route @returns {Node[]} */
+/** @param {any} source @param {Route} route */
 function examples(source, route) {
   const answer = route.answers[0];
-  if (!answer?.schema || answer.media !== "application/json") return [];
-  const text = JSON.stringify(example(source, answer.schema), null, 2);
-  return [h("details", { class: "docs-example", open: true },
+  if (!answer?.schema || answer.media !== "application/json") return null;
+  return h("details", { class: "docs-example", open: true },
     h("summary", {}, "Example of the answer"),
-    h("pre", { tabindex: "0", "aria-label": "example of the answer" }, text))];
+    h("pre", { tabindex: "0", "aria-label": "example of the answer" }, JSON.stringify(example(source, answer.schema), null, 2)));
 }
 
 /** Return a text in which the parts between backticks are code. @param {string} text @returns {(Node | string)[]} */
@@ -130,40 +118,37 @@ export function prose(text) {
   return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 }
 
+/** @param {string | undefined} text */
+const about = (text) => text && h("p", { class: "docs-about" }, prose(text));
+
 /** Return the members of an object schema as a list, or the objects of which it is one. @param {any} source @param {any} schema @param {boolean} sent  whether a client sends it */
 export function shape(source, schema, sent) {
   const own = follow(source, schema);
   const inner = innerObject(source, own);
   if (inner === null) return h("p", { class: "docs-type" }, typeWords(own));
-  if (!inner.properties) return h("ul", { class: "docs-shape" }, ...inner.oneOf.map((one) => h("li", {}, choice(source, one, sent))));
+  if (!inner.properties) return h("ul", { class: "docs-shape" }, inner.oneOf.map((one) => h("li", {}, objectOf(source, NESTED, refName(one), one, sent))));
   const members = [inner, ...(inner.oneOf ?? [])].flatMap((one) => Object.entries(one.properties));
-  return h("ul", { class: "docs-shape" }, ...members.map(([name, part]) => member(source, inner, name, part, sent)));
+  return h("ul", { class: "docs-shape" }, members.map(([name, part]) => member(source, inner, name, part, sent)));
 }
 
-/** Return one of the objects that a value may be. @param {any} source @param {any} schema @param {boolean} sent */
-function choice(source, schema, sent) {
-  const about = follow(source, schema).description ?? "";
-  return unfolding({ class: "docs-nested" }, refName(schema), () => [h("p", { class: "docs-about" }, ...prose(about)), shape(source, schema, sent)]);
-}
+/** Return an object that opens into its description and its members. @param {any} source @param {Record<string, any>} attributes @param {any} summary @param {any} schema @param {boolean} sent */
+export const objectOf = (source, attributes, summary, schema, sent) =>
+  unfolding(attributes, summary, () => [about(follow(source, schema).description), shape(source, schema, sent)]);
 
 /** Return one member of an object, or a parameter. @param {any} source @param {any} owner whose `required` names what must be there @param {string} name @param {any} schema @param {boolean} sent */
 function member(source, owner, name, schema, sent) {
   const required = isRequired(owner, name);
+  const own = withoutNull(schema).schema;
   const inner = innerObject(source, schema);
   return h("li", {},
     h("div", { class: "docs-member" },
       h("code", { class: "docs-name" }, name),
       h("span", { class: "docs-type" }, typeWords(schema)),
-      mark(required, sent),
+      sent && required && h("span", { class: "docs-required" }, "required"),
+      !sent && !required && h("span", { class: "docs-optional" }, "may be absent"),
       fallback(schema)),
-    description(source, schema),
-    inner ? nested(source, schema, sent) : null);
-}
-
-/** @param {boolean} required @param {boolean} sent */
-function mark(required, sent) {
-  if (sent) return required ? h("span", { class: "docs-required" }, "required") : null;
-  return required ? null : h("span", { class: "docs-optional" }, "may be absent");
+    about(schema.description ?? own.description ?? own.items?.description ?? follow(source, own).description),
+    inner && unfolding(NESTED, refName(own) || refName(own.items) || "members", () => shape(source, inner, sent)));
 }
 
 function fallback(schema) {
@@ -172,21 +157,8 @@ function fallback(schema) {
   return dull ? null : h("span", { class: "docs-optional" }, "default ", h("code", {}, JSON.stringify(value)));
 }
 
-function description(source, schema) {
-  const own = withoutNull(schema).schema;
-  const text = schema.description ?? own.description ?? own.items?.description ?? follow(source, own).description;
-  return text ? h("p", { class: "docs-about" }, ...prose(text)) : null;
-}
-
-/** Return the shape of an inner object, which is built when it is opened. @param {any} source @param {any} schema @param {boolean} sent */
-function nested(source, schema, sent) {
-  const own = withoutNull(schema).schema;
-  const name = refName(own) || refName(own.items ?? {}) || "members";
-  return unfolding({ class: "docs-nested" }, name, () => [shape(source, innerObject(source, schema), sent)]);
-}
-
-/** Return what opens on demand, and is built when it is opened for the first time. @param {Record<string, any>} attributes @param {any} summary @param {() => Node[]} make */
-export function unfolding(attributes, summary, make) {
-  const details = h("details", { ...attributes, ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(...make()); } }, h("summary", {}, summary));
-  return details;
+/** Return what opens on demand, and is built when it is opened for the first time. @param {Record<string, any>} attributes @param {any} summary @param {() => any} make */
+function unfolding(attributes, summary, make) {
+  const content = h("div", {});
+  return h("details", { ...attributes, ontoggle: () => void (content.hasChildNodes() || fill(content, make())) }, h("summary", {}, summary), content);
 }

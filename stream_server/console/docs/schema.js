@@ -32,8 +32,8 @@ export function typeWords(schema) {
 function plainWords(schema) {
   if (refName(schema)) return refName(schema);
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(", ");
-  if (Array.isArray(schema.anyOf)) return schema.anyOf.map(typeWords).join(" or ");
-  if (Array.isArray(schema.oneOf)) return schema.oneOf.map(typeWords).join(" or ");
+  const options = schema.anyOf ?? schema.oneOf;
+  if (Array.isArray(options)) return options.map(typeWords).join(" or ");
   if (Array.isArray(schema.prefixItems)) return `[${schema.prefixItems.map(typeWords).join(", ")}]`;
   if (schema.type === "array") return `list of ${typeWords(schema.items ?? {})}${limits(schema.minItems, schema.maxItems)}`;
   if (Array.isArray(schema.type)) return schema.type.join(" or ");
@@ -68,22 +68,16 @@ export function example(source, schema, name = "", depth = 0) {
   const target = follow(source, own);
   if (target.properties) return depth > MAX_DEPTH ? {} : objectExample(source, target, depth);
   if (target.oneOf) return example(source, target.oneOf[0], name, depth);
-  if (target.type === "array") return listExample(source, target, name, depth);
   if (name in EXAMPLES) return EXAMPLES[name];
-  return leafExample(target);
+  if (target.prefixItems) return target.prefixItems.map((part) => example(source, part, name, depth + 1));
+  if (target.type !== "array") return leafExample(target);
+  return depth > 3 ? [] : [example(source, target.items ?? {}, name, depth + 1)];
 }
 
 /** @param {any} source @param {any} schema @param {number} depth */
 function objectExample(source, schema, depth) {
   const members = Object.entries(schema.properties).filter(([name]) => depth < 3 || isRequired(schema, name));
   return Object.fromEntries(members.map(([name, part]) => [name, example(source, part, name, depth + 1)]));
-}
-
-/** @param {any} source @param {any} schema @param {string} name @param {number} depth */
-function listExample(source, schema, name, depth) {
-  if (name in EXAMPLES) return EXAMPLES[name];
-  if (schema.prefixItems) return schema.prefixItems.map((part) => example(source, part, name, depth + 1));
-  return depth > 3 ? [] : [example(source, schema.items ?? {}, name, depth + 1)];
 }
 
 /** @param {any} schema @returns {unknown} */

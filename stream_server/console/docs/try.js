@@ -2,28 +2,30 @@
 /** The form that sends a request of one route, shows its answer, and copies it as curl. */
 
 import { h } from "../dom.js";
+import { toQuery } from "../client.js";
 import { BASE } from "../session.js";
 import { quoted } from "../snippets.js";
 import { follow } from "./document.js";
 import { example, startingBody, typeWords } from "./schema.js";
 
 /** @typedef {import("./document.js").Route} Route */
-/** @typedef {Record<"path" | "query" | "headers", Record<string, string>> & {body: string}} Values  an empty value of a query or a header is left out */
+/** @typedef {Record<"path" | "query" | "header", Record<string, string>> & {body: string}} Values  an empty value of a query or a header is left out */
 
 const MAX_SHOWN = 64 * 1024;
 const SHOWN_HEADERS = ["location", "retry-after", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "www-authenticate"];
 const JSON_TYPE = "application/json";
 
 export class TryForm {
-  /** @param {any} source @param {Route} route @param {import("./page.js").Account} account */
-  constructor(source, route, account) {
+  /** @param {any} source @param {Route} route @param {import("../client.js").Client} client */
+  constructor(source, route, client) {
     this.source = source;
     this.route = route;
-    this.account = account;
+    this.client = client;
     /** @type {AbortController | null} */
     this.running = null;
     this.fields = route.parameters.map((parameter) => new Field(source, route, parameter));
-    this.body = route.bodies.length ? this.bodyField() : null;
+    /** @type {HTMLTextAreaElement | null} */
+    this.body = null;
     this.command = h("pre", { class: "docs-curl", tabindex: "0", "aria-label": "the request as a curl command" });
     this.send = h("button", { type: "submit", class: "primary" }, `Send ${route.method}`);
     this.copy = h("button", { type: "button", onclick: () => this.copyCommand() }, "Copy as curl");
@@ -31,52 +33,37 @@ export class TryForm {
     this.answer = h("pre", { class: "docs-answer", tabindex: "0", "aria-label": "the answer", hidden: true });
     const onsubmit = (/** @type {Event} */ event) => (event.preventDefault(), this.submit());
     this.root = h("form", { class: "docs-try", novalidate: true, "aria-label": `Try ${route.method} ${route.path}`, oninput: () => this.showCommand(), onsubmit },
-      h("h4", {}, "Try it"), this.accountNote(),
-      ...this.fields.map((field) => field.root), ...this.bodyParts(), this.command,
+      h("h4", {}, "Try it"),
+      route.access !== "open" && !client.user && h("p", { class: "muted small" }, "This route needs a token. ", h("a", { href: "./" }, "Sign in"), " in the console, and reload this page."),
+      this.fields.map((field) => field.root), route.bodies.length > 0 && this.bodyParts(), this.command,
       h("div", { class: "row" }, this.send, this.copy), this.state, this.answer);
     this.showCommand();
   }
 
-  accountNote() {
-    const { access } = this.route;
-    if (access === "open" || this.account.login) return null;
-    return h("p", { class: "muted small" }, "This route needs a token. ", h("a", { href: "./" }, "Sign in"), " in the console, and reload this page.");
-  }
-
-  bodyField() {
-    const schema = this.route.bodies.find((each) => each.media === JSON_TYPE)?.schema ?? {};
-    const text = JSON.stringify(startingBody(this.source, schema), null, 2);
-    const field = h("textarea", { rows: String(Math.min(12, text.split("\n").length + 1)), spellcheck: "false", id: `body-${this.route.id}` });
-    field.value = this.route.bodyRequired ? text : "";
-    return field;
-  }
-
-  /** @returns {Node[]} */
   bodyParts() {
-    if (!this.body) return [];
     const schema = follow(this.source, this.route.bodies.find((each) => each.media === JSON_TYPE)?.schema ?? {});
-    const names = Object.keys(schema.properties ?? {});
-    const adders = names.map((name) =>
-      h("button", { type: "button", class: "docs-adder", "aria-label": `add ${name} to the body`, onclick: () => this.addMember(name, schema.properties[name]) }, `+ ${name}`));
-    return [h("label", { for: this.body.id }, "Body"), this.body, h("div", { class: "docs-adders" }, ...adders)];
-  }
-
-  /** @param {string} name @param {any} schema */
-  addMember(name, schema) {
-    if (!this.body) return;
-    const body = parsed(this.body.value || "{}");
-    if (typeof body !== "object" || body === null) return this.say("The body is not valid JSON.", true);
-    const value = example(this.source, schema, name);
-    this.body.value = JSON.stringify({ ...body, [name]: value }, null, 2);
-    this.body.rows = Math.min(12, this.body.value.split("\n").length + 1);
-    this.showCommand();
+    const text = h("textarea", { spellcheck: "false", id: `body-${this.route.id}` });
+    const write = (/** @type {any} */ body) => {
+      text.value = JSON.stringify(body, null, 2);
+      text.rows = Math.min(12, text.value.split("\n").length + 1);
+    };
+    const add = (/** @type {string} */ name) => {
+      const body = parsed(text.value || "{}");
+      if (typeof body !== "object" || body === null) return this.say("The body is not valid JSON.", true);
+      write({ ...body, [name]: example(this.source, schema.properties[name], name) });
+      this.showCommand();
+    };
+    write(startingBody(this.source, schema));
+    if (!this.route.bodyRequired) text.value = "";
+    this.body = text;
+    return [h("label", { for: text.id }, "Body"), text, h("div", { class: "docs-adders" }, Object.keys(schema.properties ?? {}).map((name) =>
+      h("button", { type: "button", class: "docs-adder", "aria-label": `add ${name} to the body`, onclick: () => add(name) }, `+ ${name}`)))];
   }
 
   /** @returns {Values} */
   values() {
-    const values = { path: {}, query: {}, headers: {}, body: this.body?.value ?? "" };
-    const places = /** @type {Record<string, Record<string, string>>} */ ({ path: values.path, query: values.query, header: values.headers });
-    for (const field of this.fields) places[field.place][field.name] = field.input.value.trim();
+    const values = /** @type {any} */ ({ path: {}, query: {}, header: {}, body: this.body?.value.trim() ?? "" });
+    for (const field of this.fields) values[field.place][field.name] = field.input.value.trim();
     return values;
   }
 
@@ -99,7 +86,8 @@ export class TryForm {
     for (const field of this.fields) field.complain("");
     const missing = this.fields.find((field) => field.required && !field.input.value.trim());
     if (missing) return missing.complain("The request needs this.");
-    if (this.body?.value.trim() && parsed(this.body.value) === undefined) return this.say("The body is not valid JSON.", true);
+    const { body } = this.values();
+    if (body && parsed(body) === undefined) return this.say("The body is not valid JSON.", true);
     this.running = new AbortController();
     this.send.textContent = "Stop";
     await this.run(this.running.signal);
@@ -126,13 +114,11 @@ export class TryForm {
   /** @param {AbortSignal} signal */
   async request(signal) {
     const values = this.values();
-    const token = this.route.access === "open" ? null : await this.account.token();
-    const headers = new Headers(given(values.headers));
-    if (token) headers.set("Authorization", `Bearer ${token}`);
+    const headers = new Headers(given(values.header));
+    if (this.route.access !== "open" && this.client.user) headers.set("Authorization", `Bearer ${await this.client.token()}`);
     headers.set("Accept", this.route.streams ? "application/x-ndjson" : "*/*");
-    const body = values.body.trim() ? values.body : undefined;
-    if (body) headers.set("Content-Type", JSON_TYPE);
-    return fetch(BASE + target(this.route, values), { method: this.route.method, headers, body, signal });
+    if (values.body) headers.set("Content-Type", JSON_TYPE);
+    return fetch(BASE + target(this.route, values), { method: this.route.method, headers, body: values.body || undefined, signal });
   }
 
   /** Show the body as it comes, and at its end as formatted JSON. @param {Response} response */
@@ -147,8 +133,7 @@ export class TryForm {
     const body = parsed(text);
     if (body === undefined) return;
     this.answer.textContent = JSON.stringify(body, null, 2);
-    const error = body?.error;
-    if (error?.param) this.fields.find((field) => field.name === error.param)?.complain(error.message);
+    this.fields.find((field) => field.name === body?.error?.param)?.complain(body.error.message);
   }
 
   /** @param {string} text @param {boolean} [bad] */
@@ -191,9 +176,8 @@ function parsed(text) {
 
 /** Return the path and query of a request. An empty path parameter stays as `{name}`. @param {Route} route @param {Values} values */
 function target(route, values) {
-  const path = route.path.replace(/\{(\w+)\}/g, (whole, name) =>
-    values.path[name] ? encodeURIComponent(values.path[name]) : whole);
-  const query = new URLSearchParams(given(values.query)).toString();
+  const path = route.path.replace(/\{(\w+)\}/g, (whole, name) => encodeURIComponent(values.path[name] ?? "") || whole);
+  const query = toQuery(values.query);
   return query ? `${path}?${query}` : path;
 }
 
@@ -206,7 +190,7 @@ function given(values) {
 function curl(route, values, origin) {
   const parts = [`curl ${route.streams ? "-sSN" : "-sS"}${route.method === "GET" ? "" : ` -X ${route.method}`} ${quoted(origin + target(route, values))}`];
   if (route.access !== "open") parts.push('-H "Authorization: Bearer $TOKEN"');
-  for (const [name, value] of given(values.headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`);
-  if (route.bodies.length && values.body.trim()) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(values.body)}`);
+  for (const [name, value] of given(values.header)) parts.push(`-H ${quoted(`${name}: ${value}`)}`);
+  if (values.body) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(values.body)}`);
   return parts.join(" \\\n  ");
 }

@@ -30,7 +30,7 @@ export class History {
     const seconds = this.last ? (time - Date.parse(this.last.at)) / 1000 : 0;
     this.rates = new Map(state.workers.map((worker) => [worker.worker, workerRates(this.before(worker), worker, seconds)]));
     this.refusals = this.refusalRates(state, seconds);
-    this.samples.push({ time, values: valuesOf(state, this.rates, this.refusals, seconds > 0) });
+    this.samples.push({ time, values: this.values(state) });
     while (this.samples[0].time < time - HOUR_MS) this.samples.shift();
     this.last = state;
   }
@@ -61,6 +61,28 @@ export class History {
     }
     return rates;
   }
+
+  /** @param {any} state @returns {Sample["values"]} */
+  values({ workers, redis, log, jobs }) {
+    const rate = (/** @type {string} */ name, /** @type {(rates: any[]) => number} */ join) => {
+      const known = [...this.rates.values()].map((rates) => rates[name]).filter((rate) => rate !== null);
+      return known.length ? join(known) : null;
+    };
+    return {
+      streams: sum(workers.map(streamCount)),
+      published: rate("events_published", (rates) => Math.max(...rates)), // each worker is offered all entries of the log
+      delivered: rate("events_delivered", sum),
+      requests: rate("requests", sum),
+      refusals: this.last ? sum(Object.values(this.refusals)) : null,
+      cpu: rate("cpu_percent", sum),
+      lag: Math.max(0, ...workers.map((worker) => worker.lag_ms)),
+      hold: Math.max(0, ...workers.map((worker) => worker.loop_blocked_seconds * 1000)),
+      memory: sum(workers.map((worker) => worker.memory_bytes)),
+      redis: redis.memory_bytes,
+      log: log.entries,
+      jobs: jobs.due + jobs.parked,
+    };
+  }
 }
 
 /** @param {any} before @param {any} now @param {number} seconds @returns {Record<string, number | null>} */
@@ -70,39 +92,8 @@ function workerRates(before, now, seconds) {
   return { ...Object.fromEntries(COUNTERS.map((name) => [name, rate(name)])), cpu_percent: cpu === null ? null : cpu * 100 };
 }
 
-/** @param {any} state @param {Map<number, Record<string, number | null>>} rates @param {Record<string, number>} refusals @param {boolean} hasRates */
-function valuesOf(state, rates, refusals, hasRates) {
-  const { workers, redis, log, jobs } = state;
-  const total = (/** @type {string} */ name) => sum([...rates.values()].map((rate) => rate[name]));
-  return {
-    streams: sum(workers.map((worker) => streamCount(worker))),
-    published: newest(rates, "events_published"),
-    delivered: total("events_delivered"),
-    requests: total("requests"),
-    refusals: hasRates ? sum(Object.values(refusals)) : null,
-    cpu: total("cpu_percent"),
-    lag: Math.max(0, ...workers.map((worker) => worker.lag_ms)),
-    hold: Math.max(0, ...workers.map((worker) => worker.loop_blocked_seconds * 1000)),
-    memory: sum(workers.map((worker) => worker.memory_bytes)),
-    redis: redis.memory_bytes,
-    log: log.entries,
-    jobs: jobs.due + jobs.parked,
-  };
-}
-
-/** Each worker is offered all entries of the log, so the rate of the log is the highest of theirs. @param {Map<number, Record<string, number | null>>} rates @param {string} name */
-function newest(rates, name) {
-  const known = [...rates.values()].map((rate) => rate[name]).filter((rate) => rate !== null);
-  return known.length ? Math.max(.../** @type {number[]} */ (known)) : null;
-}
-
-/** @param {(number | null)[]} values */
-function sum(values) {
-  const known = values.filter((value) => value !== null);
-  return known.length || !values.length ? known.reduce((total, value) => total + /** @type {number} */ (value), 0) : null;
-}
+/** @param {number[]} values of which those of a worker that does not answer are null, and count as 0 */
+export const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** Return the open streams and waiting polls of a worker. @param {any} worker */
-export function streamCount(worker) {
-  return Object.values(worker.streams).reduce((total, count) => total + count, 0);
-}
+export const streamCount = (worker) => sum(Object.values(worker.streams));

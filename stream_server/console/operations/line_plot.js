@@ -28,6 +28,7 @@ export class LinePlot {
     /** @type {Sample[]} */ this.samples = [];
     /** @type {Sample | undefined} the one that is read */ this.read = undefined;
     this.scale = 1;
+    /** The end of the time that is shown, in ms since 1970, and its length. */ this.end = 0; this.span = SHORTEST_MS;
     this.drawing = stretched("ops-plot", 1, 1, "a plot without values yet", this.area, this.mark, this.line, this.peak);
     this.tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
     const hover = (/** @type {PointerEvent} */ event) => this.show(this.nearest(this.end - (1 - event.offsetX / this.range.clientWidth) * this.span));
@@ -43,6 +44,9 @@ export class LinePlot {
   /** @param {Sample[]} samples */
   draw(samples) {
     this.samples = samples.filter((sample) => sample.values[this.name] !== null);
+    this.end = this.samples.at(-1)?.time ?? 0;
+    // The hour fills only as it passes: until then the line takes the width from the first answer on, at least one minute.
+    this.span = Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - (this.samples[0]?.time ?? 0)));
     const highest = this.best((sample) => this.value(sample));
     const lowest = this.best((sample) => -this.value(sample));
     if (!highest || !lowest) return;
@@ -73,16 +77,6 @@ export class LinePlot {
   text = (/** @type {Sample | undefined} */ sample) => this.write(sample?.values[this.name]);
   x = (/** @type {Sample} */ sample) => 1 - (this.end - sample.time) / this.span;
   place = (/** @type {Sample} */ sample) => `${this.x(sample)} ${FLOOR - (this.value(sample) / this.scale) * (FLOOR - CEILING)}`;
-
-  /** The end of the hour that is shown, in ms since 1970. */
-  get end() {
-    return this.samples.at(-1)?.time ?? 0;
-  }
-
-  /** The hour fills only as it passes: until then the line takes the width from the first answer on, at least one minute. */
-  get span() {
-    return Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - (this.samples[0]?.time ?? 0)));
-  }
 
   nearest = (/** @type {number} */ time) => this.best((sample) => -Math.abs(sample.time - time));
 

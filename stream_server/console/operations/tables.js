@@ -2,7 +2,7 @@
 /** The tables of the operations view, and numbers as an operator reads them. */
 
 import { duration, h, isolate, number } from "../dom.js";
-import { streamCount } from "./history.js";
+import { streamCount, sum } from "./history.js";
 
 /** Return a section with a table. @param {string} title @param {any[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
 function table(title, heads, rows, empty, isWide = true) {
@@ -36,14 +36,11 @@ export function workers(state, history) {
   return table("Workers", heads, rows, "No worker answers.");
 }
 
-/** @param {boolean} good @param {string} word */
-function ready(good, word) {
-  return h("span", { class: good ? "ops-good" : "ops-bad" }, word);
-}
+const ready = (/** @type {boolean} */ good, /** @type {string} */ word) => h("span", { class: good ? "ops-good" : "ops-bad" }, word);
 
 export function kinds(state) {
   const names = /** @type {[string, string][]} */ ([["websocket", "WebSocket"], ["sse", "Server-sent events"], ["ndjson", "JSON lines"], ["poll", "Long polls"], ["v1", "Twitter v1.1"], ["v2", "Twitter v2"]]);
-  const counts = names.map(([name, title]) => [title, state.workers.reduce((/** @type {number} */ sum, worker) => sum + (worker.streams[name] ?? 0), 0)]);
+  const counts = names.map(([name, title]) => [title, sum(state.workers.map((worker) => worker.streams[name] ?? 0))]);
   const most = Math.max(1, ...counts.map(([, count]) => Number(count)));
   return h("section", { class: "card ops-section" }, h("h2", {}, "Streams by kind"),
     h("dl", { class: "ops-kinds" }, ...counts.flatMap(([title, count]) => [
@@ -67,10 +64,6 @@ export function errors(state) {
   const rows = state.errors.map((error) => [
     `${since(error.at, state.at)} ago`, error.worker, h("code", {}, error.logger), h("span", { class: "ops-message" }, isolate(error.message)), plain(error.count)]);
   return table("Last warnings and errors", ["When", "Worker", "Logger", "Message", "Times"], rows, "The log has no warnings and no errors.");
-}
-
-export function logAge(log) {
-  return `${bytes(log.bytes)}, back to ${duration(log.age_seconds)} ago`;
 }
 
 const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];

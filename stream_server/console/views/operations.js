@@ -1,11 +1,11 @@
 // @ts-check
 /** The view Operations: how the server does, asked every two seconds while somebody looks. See the contract in app.js. */
 
-import { fill, h } from "../dom.js";
+import { duration, fill, h } from "../dom.js";
 import { ApiError } from "../client.js";
 import { Clients, isHeld } from "../operations/clients.js";
-import { History } from "../operations/history.js";
-import { bytes, errors, kinds, limits, logAge, milliseconds, plain, rate, refusals, share, workers } from "../operations/tables.js";
+import { History, sum } from "../operations/history.js";
+import { bytes, errors, kinds, limits, milliseconds, plain, rate, refusals, share, workers } from "../operations/tables.js";
 import { LinePlot } from "../operations/line_plot.js";
 import { explain, problemBox } from "../forms.js";
 
@@ -27,33 +27,24 @@ const TILES = [
   ["cpu", "CPU", share, ({ workers: all }) => `of one core; ${all.length} ${all.length === 1 ? "worker" : "workers"}`],
   ["memory", "Memory of workers", bytes, () => "resident"],
   ["redis", "Memory of Redis", bytes, ({ redis }) => `${redis.memory_limit_bytes ? `of ${bytes(redis.memory_limit_bytes)}` : "without a limit"}; ${plain(redis.reconnects)} reconnects`],
-  ["log", "Entries of the log", plain, ({ log }) => logAge(log)],
+  ["log", "Entries of the log", plain, ({ log }) => `${bytes(log.bytes)}, back to ${duration(log.age_seconds)} ago`],
   ["jobs", "Jobs", plain, ({ jobs }) => `${plain(jobs.due)} due, ${plain(jobs.parked)} parked`],
 ];
 
 /** @param {any[]} all @param {string} name */
-function total(all, name) {
-  return all.reduce((sum, worker) => sum + worker[name], 0);
-}
+const total = (all, name) => sum(all.map((worker) => worker[name]));
 
-class Tile {
-  /** @param {typeof TILES[number]} row */
-  constructor([name, title, write, note]) {
-    this.name = name;
-    this.write = write;
-    this.noteOf = note;
-    this.value = h("strong", { class: "ops-value" }, "–");
-    this.note = h("p", { class: "ops-note" });
-    this.plot = new LinePlot(name, title, write);
-    this.root = h("section", { class: "card ops-tile", dataset: { tile: name } }, h("h2", {}, title), this.value, this.note, this.plot.root);
-  }
-
-  /** @param {any} state @param {History} history */
-  draw(state, history) {
-    this.value.textContent = this.write(history.samples.at(-1)?.values[this.name]);
-    this.note.textContent = this.noteOf(state);
-    this.plot.draw(history.samples);
-  }
+/** @param {typeof TILES[number]} row */
+function tile([name, title, write, note]) {
+  const value = h("strong", { class: "ops-value" }, "–");
+  const below = h("p", { class: "ops-note" });
+  const plot = new LinePlot(name, title, write);
+  const draw = (/** @type {History} */ { samples, last }) => {
+    value.textContent = write(samples.at(-1)?.values[name]);
+    below.textContent = note(last);
+    plot.draw(samples);
+  };
+  return { root: h("section", { class: "card ops-tile", dataset: { tile: name } }, h("h2", {}, title), value, below, plot.root), draw };
 }
 
 class Operations {
@@ -61,7 +52,7 @@ class Operations {
   constructor(root, app) {
     this.app = app;
     this.history = new History();
-    this.tiles = TILES.map((row) => new Tile(row));
+    this.tiles = TILES.map(tile);
     this.alerts = h("div", { class: "ops-alerts", role: "status" });
     this.problem = problemBox();
     this.tables = h("div", { class: "ops-tables" });
@@ -74,7 +65,7 @@ class Operations {
       else this.poll();
     };
     root.classList.add("ops");
-    fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, ...this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
+    fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
     document.addEventListener("visibilitychange", this.onVisible);
     void this.poll();
   }
@@ -94,37 +85,24 @@ class Operations {
       this.app.setStatus("live", "live");
       fill(this.problem);
     } catch (error) {
-      this.fail(error);
+      if (this.ended) return;
+      this.wait = Math.min(LONGEST_WAIT_MS, Math.max(this.wait * 2, 1000 * ((error instanceof ApiError && error.retryAfter) || 0)));
+      this.app.setStatus("no answer", "bad");
+      fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
     }
     this.asking = false;
-    if (this.ended) return;
-    this.draw();
+    if (this.history.last) this.draw(this.history.last);
     void this.clients.refresh();
     this.timer = setTimeout(() => this.poll(), this.wait);
   }
 
-  /** @param {unknown} error */
-  fail(error) {
-    if (this.ended) return;
-    const known = error instanceof ApiError ? error : null;
-    this.wait = Math.min(LONGEST_WAIT_MS, Math.max(this.wait * 2, (known?.retryAfter ?? 0) * 1000));
-    this.app.setStatus("no answer", "bad");
-    fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
-  }
-
-  draw() {
-    const state = this.history.last;
-    if (!state || this.ended) return;
-    this.tiles.forEach((tile) => tile.draw(state, this.history));
+  /** @param {any} state */
+  draw(state) {
+    this.tiles.forEach((tile) => tile.draw(this.history));
     const alerts = alertsOf(state);
     if (this.alerts.textContent !== alerts.join("")) fill(this.alerts, ...alerts.map((text) => h("p", { class: "ops-alert" }, text)));
-    this.drawTables(state);
-  }
-
-  /** Draw the tables, unless somebody works in them: a button must not vanish under the finger. @param {any} state */
-  drawTables(state) {
-    const scrolled = [...this.tables.querySelectorAll(".ops-scroll")].map((box) => box.scrollLeft);
     if (isHeld(this.tables)) return;
+    const scrolled = [...this.tables.querySelectorAll(".ops-scroll")].map((box) => box.scrollLeft);
     fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), errors(state));
     [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
   }
@@ -146,17 +124,12 @@ function alertsOf(state) {
   return found;
 }
 
-/** What to do without the scope. @param {HTMLElement} root @param {any} app */
-function showMissingScope(root, app) {
+/** @param {HTMLElement} root @param {any} app */
+export function mount(root, app) {
+  if (app.can("admin")) return new Operations(root, app);
   fill(root, h("h1", {}, "Operations"), h("section", { class: "card ops-missing" },
     h("p", {}, "This view needs a session with the scope ", h("code", {}, "admin"), ". Yours has not got it."),
     h("p", {}, "On the machine of the server, run this command and open the link that it prints:"),
     h("pre", {}, `stream-server sign-in --user ${app.user.login} --scope "read write stream admin"`)));
-}
-
-/** @param {HTMLElement} root @param {any} app */
-export function mount(root, app) {
-  if (app.can("admin")) return new Operations(root, app);
-  showMissingScope(root, app);
   return { unmount() {} };
 }
