@@ -115,18 +115,19 @@ class HistoryRecorder:
         while True:
             now = self._unix_time()
             due = (int(now) // SAMPLE_SECONDS + 1) * SAMPLE_SECONDS
-            if due == recorded:  # the timer was early; a second sample of this time would hide the first one
+            if due == recorded:  # the last one was early or late; a second sample of this time would hide it
                 due += SAMPLE_SECONDS
             await asyncio.sleep(due - now)
-            await self.record()
-            recorded = due
+            recorded = await self.record()
 
-    async def record(self) -> None:
-        """Take a sample, and store it with those that could not be stored before."""
-        self._unsent.append(self.take())
+    async def record(self) -> int:
+        """Take a sample, and store it with those that could not be stored before. Return its ``at``."""
+        sample = self.take()
+        self._unsent.append(sample)
         with suppress(ApiError):
             await self._samples.add(self.server, {msgspec.json.encode(one): one.at for one in self._unsent})
             self._unsent.clear()
+        return sample.at
 
     def take(self) -> Sample:
         """Return what this process did since the last sample. It takes less than a tenth of a millisecond."""

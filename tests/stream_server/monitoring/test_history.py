@@ -134,23 +134,31 @@ async def test_a_clock_that_is_set_changes_no_rate() -> None:
     assert rates == [4.0] * 4
 
 
-async def test_a_timer_that_is_early_gives_no_second_sample_of_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second sample of some milliseconds would take the place of the one of ten seconds."""
+@pytest.mark.parametrize(
+    ("late", "waits", "times"),
+    [
+        ([-0.004] * 3, [9, 10.004, 10.004], [7_000_010, 7_000_020, 7_000_030]),
+        ([7, 0, 0], [9, 13, 10], [7_000_020, 7_000_030, 7_000_040]),
+    ],
+)
+async def test_a_timer_that_is_early_or_late_gives_no_second_sample_of_a_time(
+    monkeypatch: pytest.MonkeyPatch, late: list[float], waits: list[float], times: list[int]
+) -> None:
+    """A second sample, of some milliseconds, would take the place of the one of ten seconds."""
     samples, clock = Samples(), Clock(7_000_001.0)
-    worker, waits = Worker(samples, clock, 1), list[float]()
+    worker, waited = Worker(samples, clock, 1), list[float]()
 
     async def sleep(seconds: float) -> None:
-        if len(waits) == 3:
+        if len(waited) == len(late):
             raise asyncio.CancelledError
-        waits.append(round(seconds, 3))
+        clock.now += seconds + late[len(waited)]
+        waited.append(round(seconds, 3))
         worker.delivered += 40
-        clock.now += seconds - 0.004
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(asyncio.CancelledError):
         await worker.recorder.run()
-    assert waits == [9, 10.004, 10.004]
-    assert list(samples.kept.values()) == [7_000_010, 7_000_020, 7_000_030]
+    assert (waited, list(samples.kept.values())) == (waits, times)
 
 
 async def test_a_sample_is_taken_at_each_multiple_of_ten_seconds() -> None:
