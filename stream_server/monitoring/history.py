@@ -94,7 +94,8 @@ class HistoryRecorder:
 
     def __init__(
         self, metrics: Metrics, hub: Hub, samples: OperationSamples, server: str, worker: int = 1, *,
-        unix_time: Callable[[], float] = time.time, cpu_seconds: Callable[[], float] = read_cpu_seconds,
+        unix_time: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic,
+        cpu_seconds: Callable[[], float] = read_cpu_seconds,
     ) -> None:  # fmt: skip
         self.server = server
         self._metrics = metrics
@@ -102,33 +103,41 @@ class HistoryRecorder:
         self._samples = samples
         self._worker = worker
         self._unix_time = unix_time
+        self._monotonic = monotonic
         self._cpu_seconds = cpu_seconds
         self._unsent = deque[Sample](maxlen=KEPT_SECONDS // SAMPLE_SECONDS)
-        self._last_at = unix_time()
+        self._last_at = monotonic()  # the clock may be set between two samples
         self._last = self._counters()
 
     async def run(self) -> None:
         """Record a sample at each multiple of ten seconds, until cancelled."""
+        recorded = 0
         while True:
-            await asyncio.sleep(SAMPLE_SECONDS - self._unix_time() % SAMPLE_SECONDS)
-            await self.record()
+            now = self._unix_time()
+            due = (int(now) // SAMPLE_SECONDS + 1) * SAMPLE_SECONDS
+            if due == recorded:  # the last one was early or late; a second sample of this time would hide it
+                due += SAMPLE_SECONDS
+            await asyncio.sleep(due - now)
+            recorded = await self.record()
 
-    async def record(self) -> None:
-        """Take a sample, and store it with those that could not be stored before."""
-        self._unsent.append(self.take())
+    async def record(self) -> int:
+        """Take a sample, and store it with those that could not be stored before. Return its ``at``."""
+        sample = self.take()
+        self._unsent.append(sample)
         with suppress(ApiError):
             await self._samples.add(self.server, {msgspec.json.encode(one): one.at for one in self._unsent})
             self._unsent.clear()
+        return sample.at
 
     def take(self) -> Sample:
         """Return what this process did since the last sample. It takes less than a tenth of a millisecond."""
-        now, counters = self._unix_time(), self._counters()
+        now, counters = self._monotonic(), self._counters()
         seconds = max(now - self._last_at, 0.001)
         rates = {name: round(max(0.0, value - self._last[name]) / seconds, 2) for name, value in counters.items()}
         self._last_at, self._last = now, counters
         streams: Mapping[str, float] = self._metrics.read("stream_server_streams", {})
         return Sample(
-            round(now / SAMPLE_SECONDS) * SAMPLE_SECONDS, self._worker, int(sum(streams.values())),
+            round(self._unix_time() / SAMPLE_SECONDS) * SAMPLE_SECONDS, self._worker, int(sum(streams.values())),
             rates["published"], rates["delivered"], rates["requests"], rates["refusals"], round(100 * rates["cpu"], 1),
             self._hub.lag_ms(), round(self._value("loop_blocked_max_seconds"), 4), read_memory_bytes(),
             int(self._value("redis_memory_bytes")), int(self._value("log_entries")),

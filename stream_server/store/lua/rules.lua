@@ -46,23 +46,34 @@ end
 
 -- Keeps removed rules for streams that begin before the removal: those whose removal is on the log, if they have at most
 -- MAX_REMOVED_BYTES. `number` is the id made at the removal, `cursor` its position. A member without an id says that all
--- rules are forgotten that were removed up to its cursor.
+-- rules are forgotten that were removed up to its cursor. The user's field `removed_bytes` is the length of all members, so
+-- that a change reads only those that it forgets, and not thousands.
 local function keep_removed(uid, rows, number, cursor)
-  local key, bytes = KEY.removed_rules .. uid, 0
+  local key, user, forgotten = KEY.removed_rules .. uid, KEY.user .. uid, nil
+  local bytes = tonumber(redis.call('HGET', user, 'removed_bytes') or nil)
+  if not bytes then -- earlier versions did not count
+    bytes = 0
+    for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do bytes = bytes + #member end
+  end
   for _, row in ipairs(rows) do
-    redis.call('ZADD', key, number, row:match('^(.*),"created":"[^"]*"}$') .. ',"removed":"' .. cursor .. '"}')
+    local member = row:match('^(.*),"created":"[^"]*"}$') .. ',"removed":"' .. cursor .. '"}'
+    bytes = bytes + #member
+    redis.call('ZADD', key, number, member)
   end
   local ms, seq = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1][1]:match('^(%d+)-(%d+)$')
   local floor = tonumber(make_id(ms, seq))
-  local kept = redis.call('ZREVRANGE', key, 0, -1, 'WITHSCORES')
-  for i = 1, #kept, 2 do
-    bytes = bytes + #kept[i]
-    if bytes > MAX_REMOVED_BYTES or tonumber(kept[i + 1]) < floor then
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', kept[i + 1])
-      redis.call('ZADD', key, kept[i + 1], '{"id":"","rule":"",' .. kept[i]:match('"removed":"[^"]*"}$'))
-      return
-    end
+  local oldest = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+  while oldest[1] and (bytes > MAX_REMOVED_BYTES or tonumber(oldest[2]) < floor) do
+    for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, oldest[2], oldest[2])) do bytes = bytes - #member end
+    redis.call('ZREMRANGEBYSCORE', key, oldest[2], oldest[2])
+    forgotten = {oldest[2], '{"id":"","rule":"",' .. oldest[1]:match('"removed":"[^"]*"}$')}
+    oldest = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
   end
+  if forgotten then
+    bytes = bytes + #forgotten[2]
+    redis.call('ZADD', key, unpack(forgotten))
+  end
+  redis.call('HSET', user, 'removed_bytes', to_text(bytes))
 end
 
 -- Changes a saved filter rule of a user, which keeps its id: the entry removes the old version and adds the new one.

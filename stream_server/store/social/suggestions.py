@@ -47,17 +47,20 @@ def authors_of(bodies: Iterable[bytes]) -> list[bytes]:
 class Suggestions(Noun):
     """Suggests users to follow."""
 
-    async def suggest(self, uid: str, authors: Sequence[bytes], count: int) -> list[bytes]:
+    async def suggest(
+        self, uid: str, authors: Sequence[bytes], count: int, *, are_all_known: bool = False
+    ) -> list[bytes]:
         """Return at most ``count`` users as JSON whom the user ``uid`` may want to follow, the best ones first.
 
         Whom most of the followed users follow comes first. Then come the others by their followers: ``authors``, who
         have posted a moment ago, and who has just read the home timeline. All have posted, and none is protected.
+        With ``are_all_known``, the ``authors`` are those of all `RECENT_ENTRIES`, so the log has no others.
         """
         asked: list[Command] = [
             ("ZRANGE", keys.key_for("following", uid), 0, MAX_FRIENDS - 1, "REV"),
             ("ZRANGE", keys.key_for("visited"), 0, MAX_VISITORS - 1, "REV"),
         ]
-        if len(authors) < ENOUGH_AUTHORS:
+        if len(authors) < ENOUGH_AUTHORS and not are_all_known:
             asked.append(("XREVRANGE", keys.LOG, "+", "-", "COUNT", RECENT_ENTRIES))
         friends, visitors, *rows = await self._redis.execute(*asked)
         fields = (entry[1] for each in rows for entry in each)

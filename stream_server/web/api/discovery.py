@@ -50,8 +50,11 @@ async def suggest(request: Request) -> web.Response:
     Those come first whom many of the followed users follow, then active users with many followers.
     """
     count, app = query.parsed_query(request, SuggestionsQuery).count, request.app
-    authors = recent_authors(app[HUB].ring)
-    return list_response("users", await app[STORE].suggestions.suggest(request[CLAIMS].sub, authors, count))
+    ring = app[HUB].ring
+    found = await app[STORE].suggestions.suggest(
+        request[CLAIMS].sub, recent_authors(ring), count, are_all_known=ring.head.n - ring.floor.n >= RECENT_ENTRIES
+    )
+    return list_response("users", found)
 
 
 def recent_authors(ring: Ring) -> list[bytes]:

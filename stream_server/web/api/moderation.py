@@ -130,7 +130,7 @@ class SuspensionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     note: Annotated[
         str,
-        Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="the reason, for the audit log"),
+        Meta(max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="one line: why, for the audit log"),
     ] = ""
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 import msgspec
+import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.monitoring.history import HistoryRecorder, Sample, merge
@@ -42,14 +43,17 @@ class Samples(OperationSamples):
 class Worker:
     """A worker with counters that a test raises."""
 
-    def __init__(self, samples: OperationSamples, clock: Clock, number: int) -> None:
+    def __init__(
+        self, samples: OperationSamples, clock: Clock, number: int, monotonic: Clock | None = None
+    ) -> None:
         self.metrics, self.delivered, self.cpu = Metrics(number), 0, Clock(0.0)
         self.metrics.watch("stream_server_events_delivered_total", lambda: self.delivered)
         self.metrics.watch("stream_server_log_entries", lambda: 7)
         self.metrics.watch("stream_server_streams", lambda: {"sse": 2, "poll": 1})
         self.recorder = HistoryRecorder(
-            self.metrics, World().hub, samples, "host:1", number, unix_time=clock, cpu_seconds=self.cpu
-        )
+            self.metrics, World().hub, samples, "host:1", number, unix_time=clock, monotonic=monotonic or clock,
+            cpu_seconds=self.cpu,
+        )  # fmt: skip
 
 
 def sample(at: int, worker: int, **more: float) -> Sample:
@@ -116,6 +120,45 @@ async def test_samples_of_another_version_are_left_out() -> None:
     worker = Worker(samples, clock, 1)
     samples.kept = {b"host:1[1,2]": 3_999_990, b"host:1nonsense": 3_999_990}
     assert (await worker.recorder.read()).at == []
+
+
+async def test_a_clock_that_is_set_changes_no_rate() -> None:
+    samples, clock, monotonic = Samples(), Clock(6_000_000.0), Clock(5.0)
+    worker = Worker(samples, clock, 1, monotonic)
+    rates = []
+    for step in (10, -3600, 10, 86400):
+        worker.delivered += 40
+        clock.now += step
+        monotonic.now += 10
+        rates.append(worker.recorder.take().events_delivered)
+    assert rates == [4.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("late", "waits", "times"),
+    [
+        ([-0.004] * 3, [9, 10.004, 10.004], [7_000_010, 7_000_020, 7_000_030]),
+        ([7, 0, 0], [9, 13, 10], [7_000_020, 7_000_030, 7_000_040]),
+    ],
+)
+async def test_a_timer_that_is_early_or_late_gives_no_second_sample_of_a_time(
+    monkeypatch: pytest.MonkeyPatch, late: list[float], waits: list[float], times: list[int]
+) -> None:
+    """A second sample, of some milliseconds, would take the place of the one of ten seconds."""
+    samples, clock = Samples(), Clock(7_000_001.0)
+    worker, waited = Worker(samples, clock, 1), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        if len(waited) == len(late):
+            raise asyncio.CancelledError
+        clock.now += seconds + late[len(waited)]
+        waited.append(round(seconds, 3))
+        worker.delivered += 40
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        await worker.recorder.run()
+    assert (waited, list(samples.kept.values())) == (waits, times)
 
 
 async def test_a_sample_is_taken_at_each_multiple_of_ten_seconds() -> None:

@@ -231,6 +231,28 @@ async def test_the_oldest_removals_are_forgotten_by_bytes(store: Store, people: 
     assert await had(store, ann, places[0]) == ([TEA[0]], first_known)
 
 
+async def test_the_bytes_of_removed_rules_are_counted(store: Store, people: People, raw: "redis.Redis") -> None:
+    """A change reads no others then: to add up thousands at each change would hold up Redis for ten milliseconds.
+
+    Those of a version that did not count are added up once.
+    """
+    ann = await people.user("ann")
+    (tea,) = saved(await add(store, ann, TEA))
+    user, removed = f"{{core}}:user:{ann}", f"{{core}}:removed_rules:{ann}"
+    for turn in range(4):
+        made = saved(await add(store, ann, *((f"{'x' * 1000} {turn} {nth}", "") for nth in range(200))))
+        await store.rules.remove(ann, [one.id for one in made], new_key())
+        for tag in ("a", "b"):
+            await store.rules.change(ann, tea.id, (TEA[0], f"{tag}{turn}"), new_key())
+            assert int(raw.hget(user, "removed_bytes") or 0) == sum(map(len, raw.zrange(removed, 0, -1)))
+            if turn == 1:
+                raw.hdel(user, "removed_bytes")
+    assert raw.zcard(removed) < 2 * 200 + 2 * 4 + 2
+    raw.hset(user, "removed_bytes", 7)  # so it is what counts
+    await store.rules.change(ann, tea.id, TEA, new_key())
+    assert int(raw.hget(user, "removed_bytes") or 200) < 200
+
+
 async def test_removals_are_forgotten_that_left_the_log(store: Store, people: People, raw: "redis.Redis") -> None:
     ann = await people.user("ann")
     tea, nap, naps = saved(await add(store, ann, TEA, NAP, ("naps", "")))

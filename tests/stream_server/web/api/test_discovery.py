@@ -2,6 +2,7 @@
 
 import pytest
 
+from stream_server.web.api import discovery
 from tests.stream_server.web.world import World
 
 BAD = [
@@ -32,3 +33,15 @@ async def test_people_are_found_and_suggested(world: World) -> None:
     for path in ("search?q=bob", "suggested"):
         assert (await world.call("GET", f"/v1/users/{path}")).status == 401
         assert (await world.call("GET", f"/v1/users/{path}", ann, scope="stream")).status == 403
+
+
+async def test_the_log_is_not_read_for_suggestions_that_memory_has(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest entries are in memory already, and may take megabytes. The server of this test has none there."""
+    ann, bob = [await world.user(login) for login in ("ann", "bob")]
+    await world.call("POST", "/v1/statuses", bob, json={"message": "hello"})
+    for entries, found in ((1, ["bob"]), (0, [])):
+        monkeypatch.setattr(discovery, "RECENT_ENTRIES", entries)
+        answer = await world.call("GET", "/v1/users/suggested", ann)
+        assert [user["login"] for user in answer.json["users"]] == found
