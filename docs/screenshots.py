@@ -11,13 +11,13 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from PIL import Image
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Locator, Page, async_playwright
 
 IMAGES = Path(__file__).parent / "images"
 LINK = re.compile(r"Open this in a browser: (\S+)")
@@ -39,6 +39,31 @@ class View(NamedTuple):
     prepare: Callable[[Page], Awaitable[None]] | None = None
 
 
+async def _look_back(page: Page) -> None:
+    """Choose a time on the chart of the last column's rule."""
+    column = page.locator(".column").last
+    await column.locator(".column-head summary").click()
+    await column.get_by_role("button", name="Look back").click()
+    await column.locator(".brush").wait_for()
+    await page.wait_for_timeout(1500)
+    await _drag(page, column.locator(".brush"), ((0.88, 0.5), (0.985, 0.5)))
+    await column.locator(".post").first.wait_for()
+
+
+async def _write_rule(page: Page) -> None:
+    """Save two rules, and begin a third with its completions open."""
+    field = page.get_by_label("Rule", exact=True)
+    for rule, tag in (("coffee lang:en -is:repost", "drinks"), ('"good morning" OR #redis', "mornings")):
+        saved = page.get_by_role("listitem").filter(has_text=rule)
+        if await saved.count():
+            continue  # it was saved for the picture before
+        await field.fill(rule)
+        await page.get_by_label("Tag, which").fill(tag)
+        await page.get_by_role("button", name="Save the rule").click()
+        await saved.wait_for()
+    await field.press_sequentially("tea -has:", delay=20)
+
+
 async def _open_why(page: Page) -> None:
     """Show why the first post of the last column matched."""
     await page.locator(".column").last.get_by_role("button", name="Why").first.click()
@@ -55,11 +80,15 @@ async def _open_builder(page: Page) -> None:
 
 
 async def _draw_box(page: Page) -> None:
-    area = page.get_by_role("application")
+    await _drag(page, page.get_by_role("application"), ((0.40, 0.18), (0.62, 0.62)))
+
+
+async def _drag(page: Page, area: Locator, shares: Sequence[tuple[float, float]]) -> None:
+    """Drag over an area, between two places that are given as shares of its size."""
     await area.scroll_into_view_if_needed()
     place = await area.bounding_box()
     assert place is not None
-    at = [(place["x"] + place["width"] * x, place["y"] + place["height"] * y) for x, y in ((0.40, 0.18), (0.62, 0.62))]
+    at = [(place["x"] + place["width"] * x, place["y"] + place["height"] * y) for x, y in shares]
     await page.mouse.move(*at[0])
     await page.mouse.down()
     await page.mouse.move(*at[1], steps=12)
@@ -68,8 +97,10 @@ async def _draw_box(page: Page) -> None:
 
 VIEWS = (
     View("streams", "#/streams", _open_why),
+    View("look-back", "#/streams", _look_back),
     View("builder", "#/streams", _open_builder),
     View("people", "#/people"),
+    View("rules", "#/people/rules", _write_rule),
     View("operations", "#/operations"),
 )
 LOOKS = (("light", DESKTOP), ("dark", DESKTOP), ("phone", PHONE))
