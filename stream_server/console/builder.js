@@ -4,7 +4,7 @@
 
 import { Chips } from "./chips.js";
 import { fill, h } from "./dom.js";
-import { newFilter, ownStart, readFilter, titleOf, toHash, toRule } from "./filter.js";
+import { FOLLOWING, newFilter, ownStart, readFilter, titleOf, toHash, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
 import { explain } from "./forms.js";
 import { saveRule } from "./rule_form.js";
@@ -31,10 +31,10 @@ export class Builder {
     this.people.input.addEventListener("input", () => { clearTimeout(this.finding); this.finding = setTimeout(() => this.suggestPeople(), CHECK_MS); });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
     this.fields = [this.words, this.people, this.languages];
-    this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
+    this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
     this.rule = new RuleField(app.client, { label: "Further conditions, as a rule", value: parts.rule, onChange });
-    this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says", oninput: onChange });
+    this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says" });
     this.map = new WorldMap(parts.boxes, onChange);
     this.shownRule = h("code", { class: "rule" });
     this.trial = new Trial(app);
@@ -64,9 +64,9 @@ export class Builder {
     const quick = (/** @type {string} */ text, /** @type {Partial<import("./filter.js").Filter>} */ parts) =>
       h("button", { type: "button", onclick: () => this.done(newFilter(parts)) }, text);
     const anew = () => (this.forget(), new Builder(this.app, this.before, this.onDone, this.name));
-    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event), oninput: () => this.keepDraft() },
+    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event), oninput: () => this.changed() },
       this.draft && h("p", { class: "row" }, "This is what you had entered here.", h("button", { type: "button", onclick: anew }, "Start anew")),
-      this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick("People I follow", { following: true }), quick("My saved rules", { saved: "all" }), quick("A 10 % sample", { sample: 10 })),
+      this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick(FOLLOWING, { following: true }), quick("My saved rules", { saved: "all" }), quick("A 10 % sample", { sample: 10 })),
       h("div", { class: "builder-parts" },
         h("div", { class: "stack" },
           this.fields.map(({ element }) => element),
@@ -89,14 +89,20 @@ export class Builder {
     return toRule(parts) ? parts : { ...parts, saved: this.before?.saved ?? "" };
   }
 
+  /** The filter as it will be when the word that is being typed has ended. */
+  get filterOnShow() {
+    return { ...this.filter, words: [...new Set([...this.words.values, ...this.words.typed])] };
+  }
+
   changed() {
     const percent = Number(this.sample.value);
     fill(this.sampleText, percent === 100 ? "all posts" : `${percent} %`);
     clearTimeout(this.timer);
     this.keepDraft();
-    const rule = toRule(this.filter);
-    fill(this.shownRule, rule || titleOf(this.filter));
-    this.rule.unmark();
+    const rule = toRule(this.filterOnShow);
+    if (rule !== this.onShow) this.rule.unmark(); // a mistake stays, and the window keeps its height, while another field changes nothing
+    this.onShow = rule;
+    fill(this.shownRule, rule || titleOf(this.filterOnShow));
     this.trial.keepOnly(rule); // what was found by another rule than the one on show says nothing of it
     if (rule) this.timer = setTimeout(() => this.check(rule), CHECK_MS);
   }
@@ -104,7 +110,7 @@ export class Builder {
   /** Asks the server whether it reads the rule, and marks the place where it does not. @param {string} rule @returns {Promise<boolean>} */
   async check(rule) {
     const refusal = await refusalOf(this.app.client, rule);
-    if (refusal && rule === toRule(this.filter) && !this.rule.mark(refusal, ownStart(this.filter)) && refusal.column) fill(this.shownRule, marked(rule, refusal.column - 1));
+    if (refusal && rule === toRule(this.filterOnShow) && !this.rule.mark(refusal, ownStart(this.filterOnShow)) && refusal.column) fill(this.shownRule, marked(rule, refusal.column - 1));
     return !refusal;
   }
 

@@ -63,8 +63,13 @@ export class Chips {
     return (this.committing = this.committing.then(() => this.take()));
   }
 
+  /** What was typed, and is not taken yet. @returns {string[]} */
+  get typed() {
+    return this.input.value.split(COMMAS).map((text) => text.trim()).filter(Boolean);
+  }
+
   async take() {
-    const texts = this.input.value.split(COMMAS).map((text) => text.trim()).filter(Boolean);
+    const texts = this.typed;
     const refused = [];
     this.input.value = "";
     fill(this.problem, "");

@@ -4,8 +4,8 @@
 /**
  * @typedef {{words: string[], people: string[], boxes: number[][], languages: string[], sample: number, rule: string,
  *   following: boolean, saved: string, title: string}} Filter
- *   `boxes`: `[west, south, east, north]` in degrees; `sample`: percent, 0 or 100 for all; `following`: posts of the users
- *   whom one follows, instead of the other parts; `saved`: "all" for the saved rules instead, or "tag:" and a tag of them.
+ *   `boxes`: `[west, south, east, north]` in degrees; `sample`: percent, 0 or 100 for all; `following`: posts from and
+ *   to the users whom one follows, instead of the other parts; `saved`: "all" for the saved rules instead, or "tag:" and a tag of them.
  */
 
 /** @param {Partial<Filter>} [parts] @returns {Filter} */
@@ -77,10 +77,13 @@ export function aloneParameters(filter) {
   return { ...(shared ?? own), explain: "true" };
 }
 
+/** What `follow` has on the wire: posts by these people, others' answers to them and reposts of them, and those that begin with their names. */
+export const FOLLOWING = "From and to people I follow";
+
 /** What to call a column. @param {Filter} filter */
 export function titleOf(filter) {
   if (filter.title) return filter.title;
-  if (filter.following) return "People I follow";
+  if (filter.following) return FOLLOWING;
   if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
   const named = [...filter.words, ...filter.people.map((login) => `@${login}`), ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];
