@@ -175,12 +175,10 @@ export class Column {
     this.app.undo.later({ text: `The column ${this.title} is empty`, undone: () => this.rows.addOlder(held) });
   }
 
-  /** @param {string} kind "gap", "warn", "since" or "info" @param {any} content @returns {string} the id of its row, if there is one */
+  /** @param {string} kind "gap", "warn", "since" or "info" @param {any} content */
   note(kind, content) {
-    if ((this.pausedAt || this.look.range) && kind !== "info") return ""; // a pause reads on from its cursor, and meets the gap there
-    const item = noteItem(kind, content);
-    this.rows.add(item);
-    return item.id;
+    if ((this.pausedAt || this.look.range) && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
+    this.rows.add(noteItem(kind, content));
   }
 
   /** Notes the place of a pause, or goes on with what is live: what came meanwhile is read into a row that stands for it. */
@@ -246,7 +244,7 @@ export class Column {
 }
 
 /** @param {string} kind @param {any} content @returns {import("./rows.js").Item} */
-const noteItem = (kind, content) => ({ id: newKey(), count: Number(kind !== "since"), make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : kind === "since" ? "bell" : "warn"), h("span", {}, content)) });
+const noteItem = (kind, content) => ({ id: kind === "since" ? kind : newKey(), count: Number(kind !== "since"), make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : kind === "since" ? "bell" : "warn"), h("span", {}, content)) });
 
 /** @param {any} gap a message or an event */
 const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;

@@ -77,13 +77,10 @@ export function aloneParameters(filter) {
   return { ...(shared ?? own), explain: "true" };
 }
 
-/** What `follow` has on the wire: posts by these people, others' answers to them and reposts of them, and those that begin with their names. */
-export const FOLLOWING = "From and to people I follow";
-
 /** What to call a column. @param {Filter} filter */
 export function titleOf(filter) {
   if (filter.title) return filter.title;
-  if (filter.following) return FOLLOWING;
+  if (filter.following) return "From and to people I follow"; // as `follow` has it: also answers to them, and reposts of theirs
   if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
   const named = [...filter.words, ...filter.people.map((login) => `@${login}`), ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];

@@ -139,10 +139,9 @@ export class WorldMap {
     const box = this.boxes[this.selected];
     if (event.key === "Enter") this.addBox();
     else if (event.key === "+" || event.key === "-") this.zoomBy(event.key === "+" ? 1 : -1);
-    else if (!box || !(east || north || ["Delete", "Backspace"].includes(event.key))) return;
-    else if (event.key === "Delete" || event.key === "Backspace") this.removeBox(this.selected);
-    else if (event.shiftKey) this.resize(box, east, north);
-    else this.shift(box, east, north);
+    else if (box && (event.key === "Delete" || event.key === "Backspace")) this.removeBox(this.selected);
+    else if (box && (east || north)) this[event.shiftKey ? "resize" : "shift"](box, east, north);
+    else return;
     event.preventDefault();
   }
 

@@ -27,7 +27,6 @@ export class Alerts {
     this.column = column;
     this.unread = this.noticed = this.noticedAt = this.timer = 0;
     this.isInView = true;
-    this.line = ""; // the id of the row below the first post that nobody has seen
     this.badges = [0, 1].map(() => h("span", { class: "unread", hidden: true })); // in the column's head, and in its tab on a phone
     this.sign = h("button", { class: "quiet", title: "Alerts are on", "aria-label": "Alerts are on", onclick: () => this.choose() }, icon("bell"));
     this.tab = h("button", { class: "quiet", onclick: () => column.board.actions.focus(column) }); // of a phone
@@ -49,8 +48,7 @@ export class Alerts {
   arrived() {
     const { column } = this;
     if (!column.kept.alerts || this.isSeen) return;
-    if (!this.unread) column.rows.remove(this.line, "");
-    if (!this.unread) this.line = column.note("since", "New since you left");
+    if (!this.unread) (column.rows.remove("since", ""), column.note("since", "New since you left"));
     this.unread += 1;
     this.timer ||= setTimeout(() => this.tell(), SHOW_MS);
   }

@@ -13,11 +13,11 @@ export const clock = (ms, timeStyle = "short") => new Date(ms).toLocaleString([]
 export const words = ({ from, to }) => `${clock(from)} to ${clock(to)}`;
 
 export class Brush {
-  /** @param {(range: Range) => void} onChoose */
-  constructor(onChoose) {
+  /** @param {(range: Range) => void} onChoose @param {Range | null} time which is marked at first */
+  constructor(onChoose, time) {
     /** @type {Bucket[]} the oldest first */ this.buckets = [];
     this.anchor = this.at = -1; // the bar where the choice begins, and the one to which it goes
-    /** @type {Range | null} which is marked, as far as there are bars of it */ this.time = null;
+    this.time = time; // which is marked, as far as there are bars of it
     this.told = h("span", { class: "grow", "aria-hidden": "true" }); // what is chosen; the slider says it too
     this.mark = svg("rect", { class: "brush-mark", height: 1 });
     const choose = () => this.range && onChoose(this.range);
@@ -48,8 +48,7 @@ export class Brush {
     const first = time ? this.buckets.findIndex(({ to }) => Date.parse(to) > time.from) : -1;
     const last = this.buckets.findLastIndex(({ from }) => time && Date.parse(from) < time.to);
     [this.anchor, this.at] = first < 0 || last < first ? [-1, -1] : this.at < this.anchor ? [last, first] : [first, last];
-    this.time = time;
-    this.show();
+    this.show(time);
   }
 
   get range() {
@@ -61,12 +60,12 @@ export class Brush {
   move(index, extend) {
     this.at = Math.max(0, Math.min(this.buckets.length - 1, index));
     if (!extend || this.anchor < 0) this.anchor = this.at;
-    this.time = this.range;
     this.show();
   }
 
-  show() {
+  show(time = this.range) {
     const { root, mark, range } = this;
+    this.time = time;
     mark.setAttribute("x", String(Math.min(this.anchor, this.at)));
     mark.setAttribute("width", String(range?.bars.length ?? 0));
     [root.ariaValueMax, root.ariaValueNow] = [this.buckets.length - 1, this.at].map((value) => String(Math.max(0, value)));

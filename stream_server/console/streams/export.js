@@ -8,8 +8,6 @@ const MOST = 10_000; // posts of one file
 const CELLS = ["id", "posted", "uid", "login", "lang", "message", "likes", "comments", "reposts", "in_reply_to", "origin", "lat", "lon", "cursor"];
 const GUARDED = " A cell that begins with = + - or @ has an apostrophe before it, so that no spreadsheet takes it for a formula.";
 
-const stamp = (/** @type {number} */ ms) => new Date(ms).toISOString().slice(0, 19).replaceAll(":", "");
-
 /** A cell as RFC 4180 has it. A text that a spreadsheet would take for a formula gets an apostrophe before it. @param {any} value */
 function cell(value) {
   const text = typeof value === "number" ? String(value) : String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&");
@@ -24,7 +22,8 @@ export async function exportRows({ look, rows, app, title }, format) {
   const lines = [CELLS, ...found.events.map(({ status, cursor }) => CELLS.map((name) => status[name] ?? status.location?.[name] ?? (name === "cursor" ? cursor : "")))];
   const text = format === "csv" ? lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("") : found.events.map((event) => `${JSON.stringify(event)}\n`).join("");
   const href = URL.createObjectURL(new Blob([text], { type: format === "csv" ? "text/csv" : "application/jsonl" }));
-  const download = `${title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40)}-${look.range ? `${stamp(look.range.from)}-to-${stamp(look.range.to)}` : stamp(Date.now())}.${format}`;
+  const times = (look.range ? [look.range.from, look.range.to] : [Date.now()]).map((ms) => new Date(ms).toISOString().slice(0, 19).replaceAll(":", ""));
+  const download = `${title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40)}-${times.join("-to-")}.${format}`;
   Object.assign(document.createElement("a"), { href, download }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser reads it meanwhile
   const cut = found.more ? ` The time has more: these are its newest ${number(MOST)}, from ${found.events[0]?.status.posted} on. Export the time before that, too.` : "";

@@ -42,8 +42,7 @@ export class LookBack {
     if (this.isForward) return app.say("Saved rules change along the log, so their column reads it forward only. To look back, make a column of one rule.", "warn");
     this.panel.hidden = !this.panel.hidden;
     if (this.panel.hidden) return element.focus();
-    this.brush = new Brush((range) => this.show(range));
-    this.brush.point(this.range);
+    this.brush = new Brush((range) => this.show(range), this.range);
     const chart = rule ? new CountChart(app.client, this.brush) : null;
     const { from, to } = this.range ?? { from: Date.now() - HOUR_MS, to: Date.now() + 60_000 };
     [this.from, this.to] = Object.entries({ From: from, To: to }).map(([name, ms]) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name }));

@@ -5,7 +5,7 @@ import { Board } from "../board.js";
 import { Builder } from "../builder.js";
 import { fill, h, icon, neighbour } from "../dom.js";
 import { aloneParameters, fromHash, readFilter, toHash } from "../filter.js";
-import { areSame, Keeper, KEPT, load, takeAdded } from "../kept.js";
+import { added, areSame, Keeper, KEPT, load } from "../kept.js";
 import { showPrograms } from "../snippets.js";
 
 /** What a new user gets; the same in each tab. @returns {import("../kept.js").Kept[]} */
@@ -63,9 +63,9 @@ export function mount(root, app) {
     if (isShown) settle();
     else if (isLink) open(linked, true);
     else open(own ?? linked ?? FIRST(), false);
-    const added = takeAdded();
-    const column = board.columns.find(({ kept: { id } }) => id === added);
+    const column = board.columns.find(({ kept }) => kept.id === added.id);
     if (column) focusColumn(column);
+    added.id = "";
   }
 
   const onStorage = (/** @type {StorageEvent} */ { key, newValue }) => { if (key === KEPT && newValue && root.isConnected && !isForeign) columnsChanged(newValue); };
