@@ -9,9 +9,7 @@
  */
 
 /** @param {Partial<Filter>} [parts] @returns {Filter} */
-export function newFilter(parts = {}) {
-  return { words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts };
-}
+export const newFilter = (parts = {}) => ({ words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts });
 
 const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
 

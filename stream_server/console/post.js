@@ -12,9 +12,7 @@ import { rowMenu } from "./row_menu.js";
  */
 
 /** @param {any[]} matched the matches of one column, as `matched` of a message lists them @returns {Reason[]} */
-export function reasonsOf(matched) {
-  return matched.flatMap((match) => match.parts ?? [match]);
-}
+export const reasonsOf = (matched) => matched.flatMap((match) => match.parts ?? [match]);
 
 /**
  * @param {any} status @param {Reason[]} reasons @param {any} app

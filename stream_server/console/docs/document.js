@@ -70,9 +70,7 @@ export function follow(source, object) {
 }
 
 /** Return the name of the object to which a `$ref` points; empty if there is none. @param {any} object */
-export function refName(object) {
-  return typeof object?.$ref === "string" ? object.$ref.slice(object.$ref.lastIndexOf("/") + 1) : "";
-}
+export const refName = (object) => typeof object?.$ref === "string" ? object.$ref.slice(object.$ref.lastIndexOf("/") + 1) : "";
 
 /** Return the routes that have all words of a search. @param {Route[]} routes @param {string} search */
 export function search(routes, search) {

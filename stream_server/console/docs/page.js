@@ -85,10 +85,7 @@ class Page {
 }
 
 /** @param {string} tag */
-function titleOf(tag) {
-  const words = tag.replaceAll("_", " ");
-  return words[0].toUpperCase() + words.slice(1);
-}
+const titleOf = (tag) => tag[0].toUpperCase() + tag.slice(1).replaceAll("_", " ");
 
 /** @param {import("../client.js").Client} client */
 function accountWords(client) {

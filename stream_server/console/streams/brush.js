@@ -63,6 +63,7 @@ export class Brush {
     this.show();
   }
 
+  /** @param {Range | null} time */
   show(time = this.range) {
     const { root, mark, range } = this;
     this.time = time;
