@@ -39,9 +39,7 @@ function routeOf(source, path, method, operation) {
 }
 
 /** Return the bodies by their media types. That of items one behind another has the schema of an item. @param {any} content @returns {{media: string, schema: any}[]} */
-function contents(content) {
-  return Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema ?? part.itemSchema }));
-}
+const contents = (content) => Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema ?? part.itemSchema }));
 
 function answersOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => SUCCESS.test(status));

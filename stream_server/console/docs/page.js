@@ -133,9 +133,7 @@ function objects(source) {
 }
 
 /** A section behind those of the routes. @param {string} id @param {string} title @param {...any} parts */
-function extra(id, title, ...parts) {
-  return h("section", { class: "docs-extra", id }, h("h2", {}, h("a", { href: `#${id}` }, title)), parts);
-}
+const extra = (id, title, ...parts) => h("section", { class: "docs-extra", id }, h("h2", {}, h("a", { href: `#${id}` }, title)), parts);
 
 const root = /** @type {Element} */ (document.getElementById("docs"));
 try {
