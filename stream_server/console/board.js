@@ -18,7 +18,7 @@ const MAX_COLUMNS = 40;
 const MAX_SHARED_CHARS = 40_000; // of rules in the address of the shared stream; a server reads 64 KiB
 
 export class Board {
-  /** @param {any} app @param {HTMLElement} strip where columns stand @param {{edit: (column: Column) => void, copy: (column: Column) => void, changed: () => void}} actions */
+  /** @param {any} app @param {HTMLElement} strip where columns stand @param {{edit: (column: Column) => void, copy: (column: Column) => void, focus: (column: Column) => void, changed: () => void}} actions */
   constructor(app, strip, actions) {
     this.app = app;
     this.strip = strip;

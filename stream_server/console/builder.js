@@ -2,7 +2,7 @@
 // The window that builds a column's filter from parts, asks the server about the rule while one types, and tries it on
 // the past hour before it is added.
 
-import { Chips } from "./chips.js";
+import { Chips, splitAtCommas } from "./chips.js";
 import { fill, h } from "./dom.js";
 import { newFilter, ownStart, readFilter, titleOf, toHash, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
@@ -31,10 +31,10 @@ export class Builder {
     this.people.input.addEventListener("input", () => { clearTimeout(this.finding); this.finding = setTimeout(() => this.suggestPeople(), CHECK_MS); });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
     this.fields = [this.words, this.people, this.languages];
-    this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
+    this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
     this.rule = new RuleField(app.client, { label: "Further conditions, as a rule", value: parts.rule, onChange });
-    this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says", oninput: onChange });
+    this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says" });
     this.map = new WorldMap(parts.boxes, onChange);
     this.shownRule = h("code", { class: "rule" });
     this.trial = new Trial(app);
@@ -61,12 +61,11 @@ export class Builder {
   }
 
   draw() {
-    const quick = (/** @type {string} */ text, /** @type {Partial<import("./filter.js").Filter>} */ parts) =>
-      h("button", { type: "button", onclick: () => this.done(newFilter(parts)) }, text);
+    const quick = [{}, { following: true }, { saved: "all" }, { sample: 10 }].map(newFilter).map((filter) => h("button", { type: "button", onclick: () => this.done(filter) }, titleOf(filter)));
     const anew = () => (this.forget(), new Builder(this.app, this.before, this.onDone, this.name));
-    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event), oninput: () => this.keepDraft() },
+    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event), oninput: () => this.changed() },
       this.draft && h("p", { class: "row" }, "This is what you had entered here.", h("button", { type: "button", onclick: anew }, "Start anew")),
-      this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick("People I follow", { following: true }), quick("My saved rules", { saved: "all" }), quick("A 10 % sample", { sample: 10 })),
+      this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick),
       h("div", { class: "builder-parts" },
         h("div", { class: "stack" },
           this.fields.map(({ element }) => element),
@@ -94,17 +93,19 @@ export class Builder {
     fill(this.sampleText, percent === 100 ? "all posts" : `${percent} %`);
     clearTimeout(this.timer);
     this.keepDraft();
-    const rule = toRule(this.filter);
-    fill(this.shownRule, rule || titleOf(this.filter));
-    this.rule.unmark();
+    const filter = { ...this.filter, words: [...new Set([...this.words.values, ...splitAtCommas(this.words.input.value)])] }; // also the word that is being typed
+    const rule = toRule(filter);
+    if (rule !== this.onShow) this.rule.unmark(); // a mistake stays, and the window keeps its height, while another field changes nothing
+    this.onShow = rule;
+    fill(this.shownRule, rule || titleOf(filter));
     this.trial.keepOnly(rule); // what was found by another rule than the one on show says nothing of it
-    if (rule) this.timer = setTimeout(() => this.check(rule), CHECK_MS);
+    if (rule) this.timer = setTimeout(() => this.check(rule, filter), CHECK_MS);
   }
 
-  /** Asks the server whether it reads the rule, and marks the place where it does not. @param {string} rule @returns {Promise<boolean>} */
-  async check(rule) {
+  /** Asks the server whether it reads the rule, and marks the place where it does not. @param {string} rule @param {import("./filter.js").Filter} filter @returns {Promise<boolean>} */
+  async check(rule, filter) {
     const refusal = await refusalOf(this.app.client, rule);
-    if (refusal && rule === toRule(this.filter) && !this.rule.mark(refusal, ownStart(this.filter)) && refusal.column) fill(this.shownRule, marked(rule, refusal.column - 1));
+    if (refusal && rule === this.onShow && !this.rule.mark(refusal, ownStart(filter)) && refusal.column) fill(this.shownRule, marked(rule, refusal.column - 1));
     return !refusal;
   }
 
@@ -133,7 +134,7 @@ export class Builder {
     if (!(await this.commitChips())) return;
     const { filter } = this;
     const rule = toRule(filter);
-    if (!rule || (await this.check(rule))) this.done(filter);
+    if (!rule || (await this.check(rule, filter))) this.done(filter);
   }
 
   /** @param {import("./filter.js").Filter} filter */

@@ -9,6 +9,9 @@ const COMMAS = /[,、，]/;
 const BREAKS = /[\r\n\t]+/g;
 const MAX_VALUES = 50; // an address has no more
 
+/** @param {string} text @returns {string[]} */
+export const splitAtCommas = (text) => text.split(COMMAS).map((part) => part.trim()).filter(Boolean);
+
 export class Chips {
   /**
    * @param {{label: string, hint?: string, values: string[], onChange: () => void, suggestions?: string[], help?: string,
@@ -64,7 +67,7 @@ export class Chips {
   }
 
   async take() {
-    const texts = this.input.value.split(COMMAS).map((text) => text.trim()).filter(Boolean);
+    const texts = splitAtCommas(this.input.value);
     const refused = [];
     this.input.value = "";
     fill(this.problem, "");

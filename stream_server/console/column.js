@@ -60,7 +60,7 @@ export class Column {
     this.showPause();
     return h("section", { class: "column", "aria-label": this.title, tabindex: "-1", dataset: { tag: this.tag } },
       h("header", { class: "column-head", ...dragging(this) },
-        handle(this), this.heading(), this.alerts.badges[0],
+        handle(this), this.heading(), this.alerts.badges[0], this.alerts.sign,
         this.pauseButton,
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.root, this.rate, this.age),
@@ -94,7 +94,7 @@ export class Column {
       entry("Edit filter", () => board.actions.edit(this)),
       entry("Copy as code", () => board.actions.copy(this)),
       this.rule && entry("Save as rule", () => saveRule(this.app, this.rule, this.filter.title)),
-      !this.look.isForward && entry("Look back", () => this.look.toggle()),
+      entry("Look back", () => this.look.toggle()),
       entry("Alert me", () => this.alerts.choose()),
       entry("Export as JSON lines", () => exportRows(this, "jsonl")),
       entry("Export as CSV", () => exportRows(this, "csv")),
@@ -160,7 +160,7 @@ export class Column {
   }
 
   whyAll() {
-    if (this.filter.following) return "You follow its author.";
+    if (this.filter.following) return "It is by somebody whom you follow, or to or about one of them.";
     const { sample } = this.filter;
     return sample > 0 && sample < 100 ? `It is in the ${sample} % sample, which is the same for everybody.` : "The column shows everything that is public.";
   }
@@ -175,7 +175,7 @@ export class Column {
     this.app.undo.later({ text: `The column ${this.title} is empty`, undone: () => this.rows.addOlder(held) });
   }
 
-  /** @param {string} kind "gap", "warn" or "info" @param {any} content */
+  /** @param {string} kind "gap", "warn", "since" or "info" @param {any} content */
   note(kind, content) {
     if ((this.pausedAt || this.look.range) && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
     this.rows.add(noteItem(kind, content));
@@ -217,6 +217,7 @@ export class Column {
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     showWidth(this);
+    this.alerts.sign.hidden = !this.kept.alerts;
     if (this.words.textContent !== shown) this.words.textContent = shown;
     if (this.state.dataset.state === kind) return; // buttons stay while one aims at them
     this.state.dataset.state = kind;
@@ -243,7 +244,7 @@ export class Column {
 }
 
 /** @param {string} kind @param {any} content @returns {import("./rows.js").Item} */
-const noteItem = (kind, content) => ({ id: newKey(), make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
+const noteItem = (kind, content) => ({ id: kind === "since" ? kind : newKey(), count: Number(kind !== "since"), make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : kind === "since" ? "bell" : "warn"), h("span", {}, content)) });
 
 /** @param {any} gap a message or an event */
 const tellGap = (gap) => `Gap: ${gap.count === null || gap.count === undefined ? "An unknown number of" : number(gap.count)} entries of the log are missing here: ${GAPS[gap.reason] ?? gap.reason}.`;

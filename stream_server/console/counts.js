@@ -5,6 +5,7 @@
 import { fill, h, number, svg } from "./dom.js";
 import { choice, explain } from "./forms.js";
 import { bars, stretched } from "./plot.js";
+import { clock } from "./streams/brush.js";
 import { inTurn } from "./streams/turns.js";
 import { counted } from "./people/text.js";
 
@@ -30,6 +31,7 @@ export class CountChart {
     const buttons = choice({ class: "row small", "aria-label": "Time of the chart" }, names, (name) => this.show(this.rule, SPANS[name]));
     this.total = h("span", { class: "muted" });
     this.plot = h("div", { class: "counts-plot" });
+    this.ends = h("div", { class: "counts-ends row muted small" });
     this.root = h("div", { class: "counts" }, h("div", { class: "row" }, buttons, this.total), this.plot);
   }
 
@@ -80,6 +82,7 @@ export class CountChart {
     const drawing = stretched("counts-bars", shown.length, 1, text, path, ...(this.brush ? [this.brush.mark] : []));
     const box = this.brush?.hold(shown) ?? h("div", { class: "counts-box" });
     fill(box, h("div", { onpointermove: point, onpointerleave: () => fill(tip) }, drawing, tip));
-    if (box.parentNode !== this.plot) fill(this.plot, box);
+    fill(this.ends, clock(Date.parse(shown[0].from)), this.brush?.told ?? h("span", { class: "grow" }), clock(Date.parse(shown[shown.length - 1].to)));
+    if (box.parentNode !== this.plot) fill(this.plot, box, this.ends);
   }
 }

@@ -82,9 +82,7 @@ export function neighbour(elements, by) {
 }
 
 /** A name or login that others chose: its direction of writing must not turn the text around it. @param {any} text */
-export function isolate(text, attributes = {}) {
-  return h("bdi", attributes, text);
-}
+export const isolate = (text, attributes = {}) => h("bdi", attributes, text);
 
 /** @typedef {keyof typeof import("./icons.json")} IconName */
 
@@ -130,6 +128,4 @@ export function menu(label, entries, look = "button quiet") {
 }
 
 /** @param {string} label @param {() => any} onclick @param {string} [kind] a class, such as "danger" */
-export function entry(label, onclick, kind = "") {
-  return h("button", { type: "button", class: ["menu-entry", kind], onclick }, h("bdi", {}, label));
-}
+export const entry = (label, onclick, kind = "") => h("button", { type: "button", class: ["menu-entry", kind], onclick }, h("bdi", {}, label));

@@ -4,14 +4,12 @@
 /**
  * @typedef {{words: string[], people: string[], boxes: number[][], languages: string[], sample: number, rule: string,
  *   following: boolean, saved: string, title: string}} Filter
- *   `boxes`: `[west, south, east, north]` in degrees; `sample`: percent, 0 or 100 for all; `following`: posts of the users
- *   whom one follows, instead of the other parts; `saved`: "all" for the saved rules instead, or "tag:" and a tag of them.
+ *   `boxes`: `[west, south, east, north]` in degrees; `sample`: percent, 0 or 100 for all; `following`: posts from and
+ *   to the users whom one follows, instead of the other parts; `saved`: "all" for the saved rules instead, or "tag:" and a tag of them.
  */
 
 /** @param {Partial<Filter>} [parts] @returns {Filter} */
-export function newFilter(parts = {}) {
-  return { words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts };
-}
+export const newFilter = (parts = {}) => ({ words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts });
 
 const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
 
@@ -80,7 +78,7 @@ export function aloneParameters(filter) {
 /** What to call a column. @param {Filter} filter */
 export function titleOf(filter) {
   if (filter.title) return filter.title;
-  if (filter.following) return "People I follow";
+  if (filter.following) return "From and to people I follow"; // as `follow` has it: also answers to them, and reposts of theirs
   if (filter.saved) return filter.saved === "all" ? "My saved rules" : `Saved rules: ${filter.saved.slice(4)}`;
   const boxes = filter.boxes.length ? [filter.boxes.length > 1 ? `${filter.boxes.length} areas` : "an area"] : [];
   const named = [...filter.words, ...filter.people.map((login) => `@${login}`), ...boxes, ...(filter.rule.trim() ? [filter.rule.trim()] : [])];

@@ -63,9 +63,7 @@ export function choice(attributes, options, onChoice) {
 }
 
 /** The two buttons beneath a form. @param {string} label of the one that sends it @param {() => void} [cancel] */
-export function formEnd(label, cancel) {
-  return h("div", { class: "row end" }, cancel && h("button", { type: "button", onclick: cancel }, "Cancel"), h("button", { class: "primary" }, label));
-}
+export const formEnd = (label, cancel) => h("div", { class: "row end" }, cancel && h("button", { type: "button", onclick: cancel }, "Cancel"), h("button", { class: "primary" }, label));
 
 /** The key of a write that may have to be repeated: the same content keeps its key, so that it takes effect once. */
 export class RetryKey {
@@ -86,6 +84,4 @@ export class RetryKey {
 }
 
 /** Return a new idempotency key. `crypto.randomUUID` is missing on plain HTTP of another host. */
-export function newKey() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+export const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -26,10 +26,13 @@ export function load(text = stored("localStorage", KEPT)) {
   }
 }
 
+/** The column that another view has added, until it is brought into sight. */
+export const added = { id: "" };
+
 /** Keeps one more column, which the view Streams then shows. @param {Partial<import("./filter.js").Filter>} filter */
 export function keepColumn(filter) {
   const { columns, gone } = load() ?? { columns: [], gone: [] };
-  const kept = { ...filter, id: newKey(), at: Math.max(0, ...columns.map(({ at }) => at ?? 0)) + 1 };
+  const kept = { ...filter, id: (added.id = newKey()), at: Math.max(0, ...columns.map(({ at }) => at ?? 0)) + 1 };
   store("localStorage", KEPT, JSON.stringify({ columns: [...columns, kept], gone }));
 }
 

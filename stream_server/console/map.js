@@ -26,9 +26,7 @@ function normal([west, south, east, north]) {
 const right = ([west, , east]) => (east < west ? east + 360 : east);
 
 /** The parts of a box as the map shows it: two if it crosses the date line. @param {Box} box @returns {Box[]} */
-function halves([west, south, east, north]) {
-  return west <= east ? [[west, south, east, north]] : [[west, south, 180, north], [-180, south, east, north]];
-}
+const halves = ([west, south, east, north]) => west <= east ? [[west, south, east, north]] : [[west, south, 180, north], [-180, south, east, north]];
 
 /** The land, and the same once more beyond the date line on both sides: a ring that crosses the line ends there. */
 function land() {
@@ -139,10 +137,9 @@ export class WorldMap {
     const box = this.boxes[this.selected];
     if (event.key === "Enter") this.addBox();
     else if (event.key === "+" || event.key === "-") this.zoomBy(event.key === "+" ? 1 : -1);
-    else if (!box || !(east || north || ["Delete", "Backspace"].includes(event.key))) return;
-    else if (event.key === "Delete" || event.key === "Backspace") this.removeBox(this.selected);
-    else if (event.shiftKey) this.resize(box, east, north);
-    else this.shift(box, east, north);
+    else if (box && (event.key === "Delete" || event.key === "Backspace")) this.removeBox(this.selected);
+    else if (box && (east || north)) this[event.shiftKey ? "resize" : "shift"](box, east, north);
+    else return;
     event.preventDefault();
   }
 

@@ -12,9 +12,7 @@ import { rowMenu } from "./row_menu.js";
  */
 
 /** @param {any[]} matched the matches of one column, as `matched` of a message lists them @returns {Reason[]} */
-export function reasonsOf(matched) {
-  return matched.flatMap((match) => match.parts ?? [match]);
-}
+export const reasonsOf = (matched) => matched.flatMap((match) => match.parts ?? [match]);
 
 /**
  * @param {any} status @param {Reason[]} reasons @param {any} app
@@ -25,6 +23,9 @@ export function reasonsOf(matched) {
 export function postRow(status, reasons, app, column, message = { status }) {
   const shown = status.message || !status.original ? status : status.original;
   const why = h("div", { class: "why", hidden: true });
+  const quoted = quote(status, time);
+  const within = reasons.flatMap((reason) => spansInQuote(status, reason));
+  if (within.length) fill(quoted.querySelector(".post-text"), textNodes(status.original.message, status.original.entities, within));
   const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, status, reasons, app, column) }, "Why");
   const heart = action("heart", "Like (l)", (event) => app.attempt(() => toggleMark(app, "likes", status, heart.root.ariaPressed === "true", event, (isLiked, answer) => {
     heart.press(isLiked);
@@ -41,12 +42,20 @@ export function postRow(status, reasons, app, column, message = { status }) {
         shown.edited && h("span", { class: "muted small", title: `edited at ${shown.edited}` }, "edited"),
         h("a", { class: "post-time", href: `#/people/status/${status.id}` }, time(status.posted))),
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, reasons.flatMap((reason) => reason.indices ?? []))),
-      quote(status, time), place(status),
+      quoted, place(status),
       h("footer", {},
         action("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login }), "quiet act").root,
         heart.root,
         toggle, rowMenu(app, message)),
       why));
+}
+
+/** Where a word that matched stands in the text of a quoted post: the server names places in the post's own text only. @param {any} status @param {Reason} reason @returns {number[][]} in code points */
+function spansInQuote({ message, original }, { part = "", indices }) {
+  const word = part.replace(/^"(.*)"$/s, "$1").toLowerCase();
+  const [length, letters] = [Array.from(word).length, Array.from((message && original?.message) ?? "")];
+  if (indices?.length || !length) return [];
+  return letters.flatMap((_, at) => (letters.slice(at, at + length).join("").toLowerCase() === word ? [[at, at + length]] : []));
 }
 
 /** @param {HTMLElement} toggle @param {HTMLElement} why @param {any} status @param {Reason[]} reasons @param {any} app @param {{rule: string, why: string}} column */
@@ -55,7 +64,7 @@ function showWhy(toggle, why, status, reasons, app, column) {
   toggle.setAttribute("aria-expanded", String(!why.hidden));
   if (why.hidden || why.childElementCount) return;
   fill(why,
-    h("ul", {}, reasons.length ? reasons.map((reason) => h("li", {}, tellReason(reason))) : h("li", {}, column.why)),
+    h("ul", {}, reasons.length ? reasons.map((reason) => h("li", {}, tellReason(reason), spansInQuote(status, reason).length > 0 && " in the quoted post")) : h("li", {}, column.why)),
     column.rule && h("button", { class: "quiet", onclick: () => showParts(why, status, app, column) }, "Every part of the rule"));
 }
 

@@ -20,7 +20,7 @@ const REST_MS = 6; // an insertion that took longer is followed by a rest
 const OPEN = "[data-act=why][aria-expanded=true], details[open] > summary";
 
 /**
- * @typedef {{id: string, at?: string, event?: any, make: () => HTMLElement, row?: HTMLElement}} Item `at`: the cursor of its message, or its time
+ * @typedef {{id: string, at?: string, event?: any, count?: number, make: () => HTMLElement, row?: HTMLElement}} Item `at`: the cursor of its message, or its time
  * @typedef {Item & {count: number, isWanted: boolean, tell: () => void}} LeftOut so many items that came after `at` and are not shown; `isWanted`: they are loaded unasked
  */
 
@@ -39,6 +39,7 @@ export class Rows {
     this.total = 0;
     this.cap = MAX_ROWS; // of rows in the page; more while one looks back
     this.isPointed = this.isTouched = false; // whether a pointer has moved here, and a finger is here
+    /** @type {Element | null} */ this.window = null; // that was opened from a row, until the reader does something after it is closed
     this.pressedAt = -Infinity;
     this.isPressed = false; // whether the focus came by a press, after which one goes on elsewhere
     this.isScheduled = false;
@@ -50,8 +51,8 @@ export class Rows {
     this.feed = h("div", { class: "rows" });
     this.setStop = rove(this.feed);
     this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => { this.look(); this.tellNewer(); }, onfocusout: () => this.schedule(), ...hover,
-      onpointerdown: (event) => { this.pressedAt = event.timeStamp; }, onkeydown: () => { this.isPressed = false; },
-      onfocusin: (event) => { this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; } }, this.feed, this.end);
+      onpointerdown: (event) => { this.pressedAt = event.timeStamp; }, onkeydown: () => { this.isPressed = false; }, onclick: () => this.stayFor(document.querySelector("dialog[open]")),
+      onfocusin: (event) => { if (!this.window) this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; } }, this.feed, this.end);
     const touch = (/** @type {TouchEvent} */ event) => void ((this.isTouched = event.touches.length > 0), this.schedule());
     for (const kind of ["touchstart", "touchend", "touchcancel"]) this.scroller.addEventListener(kind, touch, { passive: true });
   }
@@ -60,9 +61,16 @@ export class Rows {
   get isHeld() {
     const { feed, scroller, newer } = this;
     const isOver = this.isTouched || (this.isPointed && (scroller.matches(":hover") || newer.matches(":hover")));
-    if (scroller.scrollTop > 60 || isOver || (!this.isPressed && feed.contains(document.activeElement))) return true;
+    if (this.window || scroller.scrollTop > 60 || isOver || (!this.isPressed && feed.contains(document.activeElement))) return true;
     const selection = getSelection();
     return Boolean((selection && !selection.isCollapsed && selection.containsNode(feed, true)) || feed.querySelector(OPEN));
+  }
+
+  /** Holds the rows while a window that was opened from one of them covers them, and until the reader does something then. @param {Element | null} window */
+  stayFor(window) {
+    this.window ??= window;
+    const goOn = () => { if (this.window === window) (this.window = null, this.schedule()); };
+    window?.addEventListener("close", () => ["pointermove", "pointerdown", "keydown"].forEach((kind) => addEventListener(kind, goOn, { once: true })));
   }
 
   /** Those whose id is not known yet; it is from now on. @param {Item[]} items */
@@ -215,6 +223,7 @@ export class Rows {
     const fresh = this.fresh(page.items.slice(0, reached < 0 ? page.items.length : reached)).reverse();
     gap.row.after(...fresh.map((item) => this.draw(item)));
     this.items.splice(index + 1, 0, ...fresh);
+    if (pages === 1) this.cap = Math.min(MAX_RECORDS, Math.max(this.cap, this.feed.childElementCount)); // the reader goes on into those below
     [gap.at, gap.count] = [page.at, gap.count - fresh.length];
     gap.tell();
     const isWhole = !page.more || reached >= 0 || gap.count <= 0;
@@ -260,7 +269,7 @@ export class Rows {
     for (const open of /** @type {NodeListOf<HTMLElement>} */ (this.feed.querySelectorAll(OPEN))) open.click();
     if (getSelection()?.containsNode(this.feed, true)) getSelection()?.empty();
     if ([this.newer, ...this.feed.children].some((one) => one.contains(document.activeElement))) this.scroller.closest("section")?.focus({ preventScroll: true });
-    this.isPointed = false;
+    [this.isPointed, this.window] = [false, null];
     this.scroller.scrollTop = 0;
     this.flush();
   }

@@ -40,7 +40,7 @@ export class RuleField {
     this.problem = problemBox();
     this.problem.id = `${id}-problem`;
     this.element = h("div", { class: "field" }, h("label", { for: id }, label), h("div", { class: "rule-box" }, this.marks, this.input, this.list), this.count, this.problem,
-      h("span", { class: "muted small", id: `${id}-help` }, "Ctrl+Space completes an operator. ", h("a", { href: "docs/filters.html#rules", target: "_blank" }, "All operators")));
+      h("span", { class: "muted small", id: `${id}-help` }, "Enter or Tab completes an operator, Ctrl+Space lists them. ", h("a", { href: "docs/filters.html#rules", target: "_blank" }, "All operators")));
   }
 
   get value() {
@@ -77,8 +77,8 @@ export class RuleField {
   offer(found) {
     fill(this.list, found.map(([text, help], at) => h("li", { id: `${this.list.id}-${at}`, role: "option", dataset: { text }, onpointerdown: (/** @type {Event} */ event) => (event.preventDefault(), this.take(at)) }, h("code", {}, text), h("span", { class: "muted" }, help))));
     this.list.hidden = !found.length;
-    fill(this.count, found.length > 0 && `${found.length} operators, choose by the arrow keys`);
-    this.choose(-1);
+    fill(this.count, found.length > 0 && `${found.length} operators: Enter takes the first, the arrow keys choose`);
+    this.choose(found.length ? 0 : -1);
     if (found.length) this.list.scrollIntoView({ block: "nearest" });
   }
 
@@ -103,8 +103,8 @@ export class RuleField {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (event.isComposing) return;
     if (event.key === " " && event.ctrlKey) void this.complete();
-    else if (step && count) this.choose(this.chosen < 0 && step < 0 ? count - 1 : (this.chosen + step + count) % count);
-    else if ((event.key === "Enter" || event.key === "Tab") && this.chosen >= 0) this.take(this.chosen);
+    else if (step && count) this.choose((this.chosen + step + count) % count);
+    else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey && count) this.take(this.chosen);
     else if (event.key === "Escape" && count) this.offer([]);
     else return;
     event.preventDefault(); // so Escape leaves the window open

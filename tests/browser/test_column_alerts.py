@@ -1,6 +1,7 @@
 """What tells of posts that nobody saw, and where a column stands and how wide."""
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -76,6 +77,9 @@ async def test_posts_that_nobody_saw_are_counted_until_they_are_seen(site_api: A
     await expect(column.locator(".post")).to_have_count(2)
     await expect(page).to_have_title("Streams · stream-server")
     await page.evaluate(HIDE, True)
+    sign = column.get_by_role("button", name="Alerts are on")
+    await expect(sign).to_be_visible()
+    await expect(page.locator(".column").last.get_by_role("button", name="Alerts are on")).to_be_hidden()
     for n in range(3):
         await site_api.post(user["id"], f"alarm and quiet {n}")
     await expect(page).to_have_title("(3) Streams · stream-server")
@@ -93,6 +97,14 @@ async def test_posts_that_nobody_saw_are_counted_until_they_are_seen(site_api: A
     await page.evaluate(HIDE, False)
     await expect(page).to_have_title("Streams · stream-server")
     await expect(column.locator(".unread")).to_be_hidden()
+    rows = ["alarm and quiet 0", "New since you left", "alarm, and it is seen"]
+    await expect(column.locator(".rows > *").filter(has_text=re.compile("|".join(rows)))).to_contain_text(rows)
+    await page.evaluate(HIDE, True)
+    await site_api.post(user["id"], "alarm at last")
+    await expect(page).to_have_title("(1) Streams · stream-server")
+    await page.evaluate(HIDE, False)
+    await expect(column.locator(".rows > *").nth(1)).to_have_text("New since you left")
+    await expect(column.locator(".row-note")).to_have_count(1)
     await page.reload()  # its clock goes on for the next test
 
 
@@ -138,11 +150,16 @@ async def test_a_column_on_a_phone_that_is_not_on_the_screen_counts_in_its_tab(s
     await page.keyboard.press("Escape")
     await page.set_viewport_size(PHONE)
     await page.locator(".board").evaluate("board => board.scrollTo(0, 0)")
+    tab, current = page.locator(".column-tabs button").nth(1), page.locator(".column-tabs [aria-current=true]")
+    await expect(current).to_have_text(["near"])
     await site_api.post(user["id"], "far away")
-    tab = page.locator(".column-tabs button").nth(1)
     await expect(tab).to_have_text("far 1 unread")
     await tab.click()
     await expect(tab).to_have_text("far")
+    await expect(current).to_have_text(["far"])
+    await page.locator(".board").evaluate("board => board.scrollTo(0, 0)")
+    await expect(current).to_have_text(["near"])
+    assert await window.faults() == []
     await page.set_viewport_size(DESKTOP)
 
 

@@ -214,3 +214,21 @@ async def test_a_sign_in_link_asks_before_it_changes_the_user(
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     await page.goto(await sign_in_link(site_server, other["id"]))
     await expect(who).to_contain_text("yusuf")
+
+
+async def test_what_matches_in_a_quoted_post_is_marked_there(site_api: Api, windows: Windows) -> None:
+    """The server names no place in it. A word of the post's own text has its place, as before."""
+    quoter = await named_user(site_api, "quoter")
+    window = await windows.open(quoter, columns("rowanberry"))
+    column = window.page.locator(".column")
+    await expect(column.locator(".state")).to_contain_text("live")
+    original = await site_api.post(quoter["id"], "a Rowanberry and a \N{CHERRIES}rowanberry")
+    await site_api.post(quoter["id"], "look at this", origin=original["id"])
+    quoting = column.locator(".post").first
+    await expect(quoting.locator(".post-quote mark")).to_have_text(["Rowanberry", "rowanberry"])
+    for post, told in (
+        (quoting, "rowanberry in the quoted post"),
+        (column.locator(".post").last, "rowanberry at char"),
+    ):
+        await post.get_by_role("button", name="Why").click()
+        await expect(post.locator(".why li")).to_contain_text(told)

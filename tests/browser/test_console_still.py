@@ -146,6 +146,8 @@ async def test_rows_stay_where_they_are_while_somebody_is_at_them(still: Still, 
     await expect(still.posts.first).to_contain_text("flood 34")
 
 
+TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
 HIDE = """() => {
   window.frames_of_before = window.requestAnimationFrame;
   window.kept = [];
@@ -203,8 +205,10 @@ async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool
     await expect(gap).to_have_count(0)
     assert asked[1]["since"] == "f119post"
     after = await still.column.locator(".rows > *").evaluate_all("rows => rows.map(row => row.dataset.id.slice(1))")
-    assert after[place : place + 20] == [str(min(219, 20 + came - 1 - place) - n) for n in range(20)]
-    assert len(after) <= 300
+    assert after[place:] == [str(n) for n in range(min(219, 20 + came - 1 - place), -1, -1)]
+    await still.say(20 + came, 1)
+    await still.page.keyboard.press(".")
+    await expect(still.column.locator(".rows > *")).to_have_count(300)
     await still.page.unroute_all()
 
 
@@ -281,6 +285,38 @@ async def test_few_changes_are_announced(browser: Browser, site_server: Server, 
         assert len(said) <= 3, said
         assert said[-1].startswith("server away")
         assert not any(re.search(r"\d", one) for one in said)
+
+
+async def _open_json(still: Still, post: Locator) -> None:
+    await post.get_by_role("button", name="More about this post").click()
+    await post.get_by_role("button", name="JSON").click()
+
+
+WINDOWS: dict[str, Step] = {
+    "JSON": _open_json,
+    "reply": lambda still, post: post.get_by_role("button", name="Reply").click(),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+async def test_rows_stay_while_a_window_of_one_of_them_is_open(still: Still, window: str) -> None:
+    """And after it, until the pointer moves: the post is found where it was."""
+    await still.begin(20)
+    await still.column.locator('[data-id="918"]').hover()
+    before = await still.page.evaluate("top_of(18)")
+    await WINDOWS[window](still, still.column.locator('[data-id="918"]'))
+    dialog = still.page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Close").hover()
+    await still.say(20, 3)
+    await still.page.evaluate(TWO_FRAMES)
+    assert await still.page.evaluate("top_of(18)") == before
+    await dialog.get_by_role("button", name="Close").click()
+    await expect(dialog).to_have_count(0)
+    await still.say(23, 1)
+    await expect(still.newer).to_have_text("▲ 4 new")
+    assert await still.page.evaluate("top_of(18)") == before
+    await still.page.mouse.move(5, 5)
+    await expect(still.posts.first).to_contain_text("flood 23")
 
 
 FOCUSED = """

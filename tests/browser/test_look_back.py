@@ -17,6 +17,9 @@ from tests.end_to_end.api import Api, mint
 pytestmark = pytest.mark.extended
 
 ORDER = "feed => [...feed.querySelectorAll('.post .text')].map(text => text.textContent)"
+ENDS = re.compile(r"^\d\d:\d\d\d\d:\d\d to \d\d:\d\d, 60 posts\d\d:\d\d$")
+"""The row below a chart: where it begins, what is chosen, and where it ends."""
+
 FORMULAS = ("=1+1", "+41 44", "-5 degrees", "@somebody else", 'said "so", and\nleft', "plain")
 
 
@@ -106,15 +109,18 @@ async def test_a_time_is_shown_instead_of_what_is_live(site_api: Api, windows: W
     for _ in range(3):
         await page.keyboard.press("Shift+ArrowLeft")
     await expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^\d\d:\d\d to \d\d:\d\d, 60 posts$"))
+    await expect(column.locator(".counts-ends")).to_have_text(ENDS)
     assert await window.faults() == []
     await page.keyboard.press("Enter")
     await expect(state).to_have_text(re.compile(r"^\d\d:\d\d to \d\d:\d\d: 50 posts, and older onesBack to live$"))
     await expect(column.get_by_role("button", name="Pause")).to_be_hidden()
     await site_api.post(reader["id"], "relic of now")
-    _, lines = await saved(page, column, "Export as JSON lines", tmp_path)
-    messages = [json.loads(line)["status"]["message"] for line in lines.splitlines()]
-    assert messages[:60] == [f"relic {n}" for n in range(60)]
-    await expect(page.locator(".notes")).to_contain_text("relic-")
+    assert await state.locator(":scope > :first-child").evaluate("words => words.scrollWidth <= words.clientWidth")
+    name, lines = await saved(page, column, "Export as JSON lines", tmp_path)
+    assert re.fullmatch(r"relic-(\d{4}-\d\d-\d\dT\d{4}00)-to-(?!\1)\d{4}-\d\d-\d\dT\d{6}\.jsonl", name)
+    assert [json.loads(line)["status"]["message"] for line in lines.splitlines()][:60] == [
+        f"relic {n}" for n in range(60)
+    ]
     await column.get_by_role("button", name="Older").click()
     await expect(rows).to_have_count(60)
     await expect(rows.filter(has_text="relic of now")).to_have_count(0)
@@ -134,6 +140,8 @@ async def test_a_time_is_shown_instead_of_what_is_live(site_api: Api, windows: W
     await expect(column.get_by_role("alert")).to_have_text("The time has to end after it begins.")
     await column.get_by_role("button", name="This hour").click()
     await expect(rows.first).to_contain_text("relic of now")
+    hour = await column.get_by_label("From", exact=True).input_value()
+    await expect(slider).to_have_attribute("aria-valuetext", re.compile(f"^{hour[11:]} to "))
     await page.keyboard.press("Escape")
     await column.focus()
     await page.keyboard.press("Space")
@@ -214,10 +222,14 @@ async def test_a_file_has_the_rows_and_no_formulas_and_clear_can_be_undone(
     assert all(event["cursor"] for event in events)
     await press(column, "Clear")
     await expect(rows).to_have_count(0)
-    made = await site_api.post(reader["id"], "before an edit")
+    made = await site_api.post(reader["id"], "before an edit", location={"lat": -1.5, "lon": 7.25})
     await expect(rows).to_have_count(1)
     await site_api.done("PATCH", f"/v1/statuses/{made['id']}", token=mint(reader["id"]), json={"message": "after"})
     await expect(rows.locator(".text")).to_have_text(["after"])
+    _, text = await saved(page, column, "Export as CSV", tmp_path)
+    [cells_of_edit] = csv.DictReader(io.StringIO(text, newline=""))
+    assert (cells_of_edit["lat"], cells_of_edit["lon"]) == ("-1.5", "7.25")
+    assert re.fullmatch(r"\d+-[\d.]+", cells_of_edit["cursor"])
     _, lines = await saved(page, column, "Export as JSON lines", tmp_path)
     assert json.loads(lines)["status"]["message"] == "after"
     await window.button("Undo").click()

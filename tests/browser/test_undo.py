@@ -228,7 +228,7 @@ async def test_a_closed_column_comes_back(site_api: Api, windows: Windows) -> No
     await site_api.post(uri["id"], "soon gone")
     window = await windows.open(uri, "/#/streams")
     titles = window.page.locator(".column h2")
-    await expect(titles).to_have_text(["Everything", "People I follow", "Coffee and Redis"])
+    await expect(titles).to_have_text(["Everything", "From and to people I follow", "Coffee and Redis"])
     for _ in range(2):
         await window.page.locator(".column .menu summary").nth(1).click()
         await window.page.locator(".menu[open]").get_by_role("button", name="Close column").click()
@@ -236,7 +236,7 @@ async def test_a_closed_column_comes_back(site_api: Api, windows: Windows) -> No
     await window.page.keyboard.press("z")
     await expect(titles).to_have_text(["Everything", "Coffee and Redis"])
     await window.button("Undo").click()
-    await expect(titles).to_have_text(["Everything", "People I follow", "Coffee and Redis"])
+    await expect(titles).to_have_text(["Everything", "From and to people I follow", "Coffee and Redis"])
     await window.go("#/people/@uri", "soon gone")
     await choose("Delete", "article.status")(window)
     window.expects_refusals = True

@@ -39,9 +39,7 @@ function routeOf(source, path, method, operation) {
 }
 
 /** Return the bodies by their media types. That of items one behind another has the schema of an item. @param {any} content @returns {{media: string, schema: any}[]} */
-function contents(content) {
-  return Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema ?? part.itemSchema }));
-}
+const contents = (content) => Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema ?? part.itemSchema }));
 
 function answersOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => SUCCESS.test(status));
@@ -70,9 +68,7 @@ export function follow(source, object) {
 }
 
 /** Return the name of the object to which a `$ref` points; empty if there is none. @param {any} object */
-export function refName(object) {
-  return typeof object?.$ref === "string" ? object.$ref.slice(object.$ref.lastIndexOf("/") + 1) : "";
-}
+export const refName = (object) => typeof object?.$ref === "string" ? object.$ref.slice(object.$ref.lastIndexOf("/") + 1) : "";
 
 /** Return the routes that have all words of a search. @param {Route[]} routes @param {string} search */
 export function search(routes, search) {

@@ -85,10 +85,7 @@ class Page {
 }
 
 /** @param {string} tag */
-function titleOf(tag) {
-  const words = tag.replaceAll("_", " ");
-  return words[0].toUpperCase() + words.slice(1);
-}
+const titleOf = (tag) => tag[0].toUpperCase() + tag.slice(1).replaceAll("_", " ");
 
 /** @param {import("../client.js").Client} client */
 function accountWords(client) {
@@ -136,9 +133,7 @@ function objects(source) {
 }
 
 /** A section behind those of the routes. @param {string} id @param {string} title @param {...any} parts */
-function extra(id, title, ...parts) {
-  return h("section", { class: "docs-extra", id }, h("h2", {}, h("a", { href: `#${id}` }, title)), parts);
-}
+const extra = (id, title, ...parts) => h("section", { class: "docs-extra", id }, h("h2", {}, h("a", { href: `#${id}` }, title)), parts);
 
 const root = /** @type {Element} */ (document.getElementById("docs"));
 try {

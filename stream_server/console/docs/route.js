@@ -46,9 +46,7 @@ export class RouteSection {
 }
 
 /** Return a path that may break after its slashes. @param {string} path @returns {(Node | string)[]} */
-function breakable(path) {
-  return path.split(/(?<=\/)/).flatMap((part) => [part, h("wbr", {})]);
-}
+const breakable = (path) => path.split(/(?<=\/)/).flatMap((part) => [part, h("wbr", {})]);
 
 /** @param {Route} route */
 function access(route) {
@@ -100,9 +98,7 @@ function errors(route) {
 }
 
 /** Return error codes by their status. @param {{status: string, codes: string[]}[]} errors */
-export function codeList(errors) {
-  return h("dl", { class: "docs-codes" }, errors.flatMap(({ status, codes }) => [h("dt", {}, status), h("dd", {}, codes.map((code) => h("code", {}, code)))]));
-}
+export const codeList = (errors) => h("dl", { class: "docs-codes" }, errors.flatMap(({ status, codes }) => [h("dt", {}, status), h("dd", {}, codes.map((code) => h("code", {}, code)))]));
 
 /** @param {any} source @param {Route} route */
 function examples(source, route) {
@@ -114,9 +110,7 @@ function examples(source, route) {
 }
 
 /** Return a text in which the parts between backticks are code. @param {string} text @returns {(Node | string)[]} */
-export function prose(text) {
-  return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
-}
+export const prose = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 
 /** @param {string | undefined} text */
 const about = (text) => text && h("p", { class: "docs-about" }, prose(text));

@@ -91,9 +91,7 @@ function leafExample(schema) {
 }
 
 /** @param {any} schema @param {string} name */
-export function isRequired(schema, name) {
-  return (schema.required ?? []).includes(name);
-}
+export const isRequired = (schema, name) => (schema.required ?? []).includes(name);
 
 /** Return the first body to send: its required members, or else the first one. @param {any} source @param {any} schema @returns {any} */
 export function startingBody(source, schema) {

@@ -182,9 +182,7 @@ function target(route, values) {
 }
 
 /** Return the entries that have a value. @param {Record<string, string>} values @returns {[string, string][]} */
-function given(values) {
-  return Object.entries(values).filter(([, value]) => value !== "");
-}
+const given = (values) => Object.entries(values).filter(([, value]) => value !== "");
 
 /** Return the request as a curl command. `$TOKEN` stands for the token. @param {Route} route @param {Values} values @param {string} origin */
 function curl(route, values, origin) {

@@ -3,6 +3,7 @@
 
 import { fill, h, svg } from "../dom.js";
 import { stretched } from "../plot.js";
+import { clock } from "../streams/brush.js";
 import { HOUR_MS } from "./history.js";
 
 /** @typedef {import("./history.js").Sample} Sample */
@@ -11,9 +12,6 @@ const BREAK_MS = 25_000; // the server has a sample every ten seconds
 const SHORTEST_MS = 60_000;
 const FLOOR = 0.95; // where zero is, from the top: a line at either edge would be cut
 const CEILING = 0.05;
-
-/** @param {number} time @param {boolean} [isExact] */
-const clock = (time, isExact = false) => new Date(time).toLocaleTimeString([], { timeStyle: isExact ? "medium" : "short", hour12: false });
 
 /** Draws the samples of one value. A field over the drawing reads it at a time: under the pointer, and by the arrow keys. */
 export class LinePlot {
@@ -83,7 +81,7 @@ export class LinePlot {
   /** Read the plot at a sample. @param {Sample | undefined} sample */
   show(sample) {
     this.read = sample;
-    const text = sample ? `${clock(sample.time, true)}  ${this.text(sample)}` : "";
+    const text = sample ? `${clock(sample.time, "medium")}  ${this.text(sample)}` : "";
     fill(this.tip, text);
     this.mark.setAttribute("d", sample ? `M${this.x(sample)} 0V1` : "");
     this.range.value = String(sample ? this.samples.indexOf(sample) : this.samples.length - 1);

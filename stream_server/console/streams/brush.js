@@ -1,7 +1,7 @@
 // @ts-check
 // Chooses a time on a chart: by dragging over its bars, or by the arrow keys, with Shift for several bars, and Enter.
 
-import { h, svg } from "../dom.js";
+import { fill, h, svg } from "../dom.js";
 import { counted } from "../people/text.js";
 
 /** @typedef {{from: number, to: number}} Range in ms since 1970 */
@@ -13,10 +13,12 @@ export const clock = (ms, timeStyle = "short") => new Date(ms).toLocaleString([]
 export const words = ({ from, to }) => `${clock(from)} to ${clock(to)}`;
 
 export class Brush {
-  /** @param {(range: Range) => void} onChoose */
-  constructor(onChoose) {
+  /** @param {(range: Range) => void} onChoose @param {Range | null} time which is marked at first */
+  constructor(onChoose, time) {
     /** @type {Bucket[]} the oldest first */ this.buckets = [];
     this.anchor = this.at = -1; // the bar where the choice begins, and the one to which it goes
+    this.time = time; // which is marked, as far as there are bars of it
+    this.told = h("span", { class: "grow", "aria-hidden": "true" }); // what is chosen; the slider says it too
     this.mark = svg("rect", { class: "brush-mark", height: 1 });
     const choose = () => this.range && onChoose(this.range);
     const barAt = (/** @type {PointerEvent} */ event) => Math.floor(((event.clientX - this.root.getBoundingClientRect().left) / this.root.clientWidth) * this.buckets.length);
@@ -36,11 +38,17 @@ export class Brush {
 
   /** Takes the bars of the chart. Older ones may come before those that are known. @param {Bucket[]} buckets */
   hold(buckets) {
-    const more = buckets.length - this.buckets.length;
-    [this.anchor, this.at] = this.at >= 0 && more >= 0 ? [this.anchor + more, this.at + more] : [-1, -1];
     this.buckets = buckets;
-    this.show();
+    this.point(this.time);
     return this.root;
+  }
+
+  /** Marks a time. @param {Range | null} time */
+  point(time) {
+    const first = time ? this.buckets.findIndex(({ to }) => Date.parse(to) > time.from) : -1;
+    const last = this.buckets.findLastIndex(({ from }) => time && Date.parse(from) < time.to);
+    [this.anchor, this.at] = first < 0 || last < first ? [-1, -1] : this.at < this.anchor ? [last, first] : [first, last];
+    this.show(time);
   }
 
   get range() {
@@ -55,11 +63,14 @@ export class Brush {
     this.show();
   }
 
-  show() {
+  /** @param {Range | null} time */
+  show(time = this.range) {
     const { root, mark, range } = this;
+    this.time = time;
     mark.setAttribute("x", String(Math.min(this.anchor, this.at)));
     mark.setAttribute("width", String(range?.bars.length ?? 0));
     [root.ariaValueMax, root.ariaValueNow] = [this.buckets.length - 1, this.at].map((value) => String(Math.max(0, value)));
     root.ariaValueText = range ? `${words(range)}, ${counted(range.bars.reduce((sum, { count }) => sum + count, 0), "post")}` : "no time is chosen";
+    fill(this.told, range && root.ariaValueText);
   }
 }

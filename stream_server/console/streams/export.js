@@ -5,12 +5,12 @@ import { number } from "../dom.js";
 import { counted } from "../people/text.js";
 
 const MOST = 10_000; // posts of one file
-const CELLS = ["id", "posted", "uid", "login", "lang", "message", "likes", "comments", "reposts", "in_reply_to", "origin"];
+const CELLS = ["id", "posted", "uid", "login", "lang", "message", "likes", "comments", "reposts", "in_reply_to", "origin", "lat", "lon", "cursor"];
 const GUARDED = " A cell that begins with = + - or @ has an apostrophe before it, so that no spreadsheet takes it for a formula.";
 
-/** A cell as RFC 4180 has it. One that a spreadsheet would take for a formula gets an apostrophe before it. @param {any} value */
+/** A cell as RFC 4180 has it. A text that a spreadsheet would take for a formula gets an apostrophe before it. @param {any} value */
 function cell(value) {
-  const text = String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&");
+  const text = typeof value === "number" ? String(value) : String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -19,10 +19,11 @@ export async function exportRows({ look, rows, app, title }, format) {
   const held = () => ({ events: rows.all().flatMap(({ event }) => event ?? []).reverse(), more: false });
   const found = await app.attempt(async () => (look.range ? look.readAll(MOST) : held()));
   if (!found) return;
-  const lines = [CELLS, ...found.events.map(({ status }) => CELLS.map((name) => status[name]))];
+  const lines = [CELLS, ...found.events.map(({ status, cursor }) => CELLS.map((name) => status[name] ?? status.location?.[name] ?? (name === "cursor" ? cursor : "")))];
   const text = format === "csv" ? lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("") : found.events.map((event) => `${JSON.stringify(event)}\n`).join("");
   const href = URL.createObjectURL(new Blob([text], { type: format === "csv" ? "text/csv" : "application/jsonl" }));
-  const download = `${title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40)}-${new Date().toISOString().slice(0, 19).replaceAll(":", "")}.${format}`;
+  const times = (look.range ? [look.range.from, look.range.to] : [Date.now()]).map((ms) => new Date(ms).toISOString().slice(0, 19).replaceAll(":", ""));
+  const download = `${title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40)}-${times.join("-to-")}.${format}`;
   Object.assign(document.createElement("a"), { href, download }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser reads it meanwhile
   const cut = found.more ? ` The time has more: these are its newest ${number(MOST)}, from ${found.events[0]?.status.posted} on. Export the time before that, too.` : "";

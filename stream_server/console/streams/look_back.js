@@ -39,15 +39,17 @@ export class LookBack {
   /** Opens or closes the part of the column's head in which a time is chosen. */
   toggle() {
     const { rule, app, element } = this.column;
+    if (this.isForward) return app.say("Saved rules change along the log, so their column reads it forward only. To look back, make a column of one rule.", "warn");
     this.panel.hidden = !this.panel.hidden;
     if (this.panel.hidden) return element.focus();
-    const chart = rule ? new CountChart(app.client, new Brush((range) => this.show(range))) : null;
+    this.brush = new Brush((range) => this.show(range), this.range);
+    const chart = rule ? new CountChart(app.client, this.brush) : null;
     const { from, to } = this.range ?? { from: Date.now() - HOUR_MS, to: Date.now() + 60_000 };
     [this.from, this.to] = Object.entries({ From: from, To: to }).map(([name, ms]) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name }));
     const button = (/** @type {string} */ text, /** @type {() => void} */ onclick) => h("button", { type: "button", onclick }, text);
     fill(this.panel, chart?.root ?? h("p", { class: "muted small" }, "A chart counts the posts of a rule, and this column has none. Its time can be typed."),
       h("div", { class: "row" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
-        button("This hour", () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Date.now() })), button("Close", () => this.toggle())));
+        button("This hour", () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Math.ceil(Date.now() / 60_000) * 60_000 })), button("Close", () => this.toggle())));
     chart?.show(rule);
     this.from.focus();
   }
@@ -66,6 +68,7 @@ export class LookBack {
     else if (column.element.contains(document.activeElement)) column.element.focus();
     fill(this.problem);
     this.range = range;
+    this.brush?.point(range);
     column.pausedAt = "";
     this.clear();
     column.showPause();

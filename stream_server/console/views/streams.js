@@ -5,7 +5,7 @@ import { Board } from "../board.js";
 import { Builder } from "../builder.js";
 import { fill, h, icon, neighbour } from "../dom.js";
 import { aloneParameters, fromHash, readFilter, toHash } from "../filter.js";
-import { areSame, Keeper, KEPT, load } from "../kept.js";
+import { added, areSame, Keeper, KEPT, load } from "../kept.js";
 import { showPrograms } from "../snippets.js";
 
 /** What a new user gets; the same in each tab. @returns {import("../kept.js").Kept[]} */
@@ -22,7 +22,7 @@ export function mount(root, app) {
   fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, guests, strip);
   root.classList.add("streams");
 
-  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), changed: () => columnsChanged() });
+  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), focus: (column) => focusColumn(column), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
   const filters = () => board.columns.map(({ filter }) => filter);
   let isOpen = false;
@@ -36,7 +36,7 @@ export function mount(root, app) {
       if (!areSame(all, board.columns.map(({ kept }) => kept))) return board.follow(all); // which comes back here
     }
     empty.hidden = board.columns.length > 0;
-    fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title), " ", column.alerts.badges[1])),
+    fill(tabs, board.columns.map(({ title, alerts }) => fill(alerts.tab, h("bdi", {}, title), " ", alerts.badges[1])),
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
     if (isOpen && root.isConnected) history.replaceState({ ...history.state, own: !isForeign }, "", `#/streams/${toHash(filters())}`);
   }
@@ -63,6 +63,9 @@ export function mount(root, app) {
     if (isShown) settle();
     else if (isLink) open(linked, true);
     else open(own ?? linked ?? FIRST(), false);
+    const column = board.columns.find(({ kept }) => kept.id === added.id);
+    if (column) focusColumn(column);
+    added.id = "";
   }
 
   const onStorage = (/** @type {StorageEvent} */ { key, newValue }) => { if (key === KEPT && newValue && root.isConnected && !isForeign) columnsChanged(newValue); };
