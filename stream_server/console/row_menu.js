@@ -2,6 +2,7 @@
 // What a row offers of its post: its address, its JSON, and the cursor by which a program goes on behind it.
 
 import { entry, h, icon, menu } from "./dom.js";
+import { report } from "./people/user_row.js";
 import { quieten } from "./rove.js";
 
 /** @param {any} app @param {string} text */
@@ -13,11 +14,14 @@ export async function copyText(app, text) {
 /** The button of the menu, which is made when it is first asked for: a column has hundreds of rows. @param {any} app @param {any} message by which the post came, or what an answer has of it */
 export function rowMenu(app, message) {
   const label = "More about this post";
-  const link = () => copyText(app, new URL(`#/people/status/${message.status.id}`, location.href).href);
+  const complain = () => {
+    const slot = h("div", {});
+    const window = app.dialog("Report the post", slot);
+    report(app, { status: message.status.id }, slot, () => window.close());
+  };
   const open = () => {
     const made = quieten(menu(label, [
-      entry("Copy link", link),
-      entry("JSON", () => showJson(app, message)),
+      ...postEntries(app, message, complain),
       message.cursor ? entry("Copy cursor", () => copyText(app, message.cursor))
         : h("p", { class: "menu-entry muted small" }, "It has no cursor: it was read from a page."),
     ], "button quiet act"));
@@ -27,6 +31,18 @@ export function rowMenu(app, message) {
   };
   const button = h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: "more" }, onclick: open }, icon("more"));
   return button;
+}
+
+/** The entries that every menu of a post has. @param {any} app @param {any} message @param {() => void} complain shows the form that reports it */
+export function postEntries(app, message, complain) {
+  const { id, uid, login } = message.status;
+  const hide = (/** @type {string} */ relation, /** @type {string} */ text) => () =>
+    app.undo.later({ text, method: "PUT", path: `/v1/users/me/${relation}/${uid}`, hides: `user-${uid}` });
+  return [
+    entry("Copy link", () => copyText(app, new URL(`#/people/status/${id}`, location.href).href)),
+    entry("JSON", () => showJson(app, message)),
+    ...(uid === app.user.id ? [] : [entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)), entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)), entry("Report …", complain)]),
+  ];
 }
 
 /** @param {any} app @param {any} message */

@@ -4,7 +4,7 @@
 
 import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
-import { form, problemBox } from "./forms.js";
+import { field, form, problemBox } from "./forms.js";
 
 /** The path below which a proxy serves the server; "" for none. */
 export const BASE = new URL("..", import.meta.url).pathname.slice(0, -1);
@@ -197,14 +197,6 @@ function showForm(root, reason, title, send, fields, rest) {
   const made = form({}, [problem, fields, h("button", { class: "primary" }, title)], () => send(Object.fromEntries(new FormData(made))));
   fill(problem, reason);
   fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest));
-}
-
-/** @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
-function field(label, attributes, hint = "") {
-  const id = `sign-in-${attributes.name}`;
-  return h("div", { class: "field" }, h("label", { for: id }, label),
-    h("input", { id, autocapitalize: "none", spellcheck: "false", "aria-describedby": hint ? `${id}-hint` : null, ...attributes }),
-    hint && h("span", { id: `${id}-hint`, class: "muted small" }, hint));
 }
 
 /** The way to the other form, whose first field gets the focus. @param {string} question @param {string} label @param {() => void} show */
