@@ -14,17 +14,8 @@ export async function copyText(app, text) {
 /** The button of the menu, which is made when it is first asked for: a column has hundreds of rows. @param {any} app @param {any} message by which the post came, or what an answer has of it */
 export function rowMenu(app, message) {
   const label = "More about this post";
-  const complain = () => {
-    const slot = h("div", {});
-    const window = app.dialog("Report the post", slot);
-    report(app, { status: message.status.id }, slot, () => window.close());
-  };
   const open = () => {
-    const made = quieten(menu(label, [
-      ...postEntries(app, message, complain),
-      message.cursor ? entry("Copy cursor", () => copyText(app, message.cursor))
-        : h("p", { class: "menu-entry muted small" }, "It has no cursor: it was read from a page."),
-    ], "button quiet act"));
+    const made = quieten(menu(label, postEntries(app, message), "button quiet act"));
     button.replaceWith(made);
     made.open = true;
     made.querySelector("summary").focus();
@@ -33,15 +24,16 @@ export function rowMenu(app, message) {
   return button;
 }
 
-/** The entries that every menu of a post has. @param {any} app @param {any} message @param {() => void} complain shows the form that reports it */
-export function postEntries(app, message, complain) {
+/** The entries that every menu of a post has. @param {any} app @param {any} message */
+export function postEntries(app, message) {
   const { id, uid, login } = message.status;
   const hide = (/** @type {string} */ relation, /** @type {string} */ text) => () =>
     app.undo.later({ text, method: "PUT", path: `/v1/users/me/${relation}/${uid}`, hides: `user-${uid}` });
   return [
     entry("Copy link", () => copyText(app, new URL(`#/people/status/${id}`, location.href).href)),
     entry("JSON", () => showJson(app, message)),
-    ...(uid === app.user.id ? [] : [entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)), entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)), entry("Report …", complain)]),
+    message.cursor && entry("Copy cursor", () => copyText(app, message.cursor)), // a page has none
+    ...(uid === app.user.id ? [] : [entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)), entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)), entry("Report …", () => report(app, { status: id }))]),
   ];
 }
 

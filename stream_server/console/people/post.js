@@ -6,7 +6,6 @@ import { form, formEnd, problemBox, told } from "../forms.js";
 import { postEntries } from "../row_menu.js";
 import { Composer, MAX_UNITS } from "./composer.js";
 import { counted, face, richText, timeAgo, userHref, userLink, when } from "./text.js";
-import { report } from "./user_row.js";
 
 /** @typedef {import("./site.js").Site} Site */
 
@@ -60,7 +59,7 @@ export class PostCard {
     return menu("More", [
       entry("Open the conversation", () => site.app.go(`#/people/status/${status.id}`)),
       ...(status.uid === site.me.id ? [entry("Edit", () => this.openEditor()), entry("Delete", () => this.removePost(status.id, "Post deleted"), "danger")] : []),
-      ...postEntries(site.app, { status }, () => report(site.app, { status: status.id }, this.slot)),
+      ...postEntries(site.app, { status }),
     ], "post-action");
   }
 

@@ -135,7 +135,6 @@ function editor(page, one, refresh, close) {
 
 /** Who reads how many parts of a shared subscription. @param {{worker: string | null}[]} parts */
 function readers(parts) {
-  /** @type {Map<string, number>} */ const held = new Map();
-  for (const { worker } of parts) held.set(worker ?? "nobody", (held.get(worker ?? "nobody") ?? 0) + 1);
-  return [...held].map(([worker, count]) => `${worker} reads ${count}`).join(", ");
+  const names = parts.map(({ worker }) => worker ?? "nobody");
+  return [...new Set(names)].map((name) => `${name} reads ${names.filter((each) => each === name).length}`).join(", ");
 }
