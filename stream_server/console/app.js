@@ -33,6 +33,7 @@ import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
 import { showLost } from "./lost.js";
+import { moderationLink } from "./people/user_row.js";
 import { Parked, placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
@@ -233,7 +234,7 @@ function showAccount() {
   const window = dialog("Your session", [
     h("p", {}, "Signed in as ", h("strong", {}, h("bdi", {}, client.user.name)), " (", h("bdi", {}, `@${client.user.login}`), ")"),
     h("p", { class: "muted" }, `This session may: ${scopes}`),
-    h("p", { class: "row" }, to("Profile", `@${client.user.login}`), to("Account and sessions", "account"), to("Your streams", "account/streams"), app.can("admin") && to("Moderation", "moderation"), h("button", { onclick: leaveNow }, "Sign out"))]);
+    h("p", { class: "row" }, to("Profile", `@${client.user.login}`), to("Account and sessions", "account"), to("Your streams", "account/streams"), app.can("admin") && moderationLink(app, { class: "button", onclick: () => window.close() }), h("button", { onclick: leaveNow }, "Sign out"))]);
 }
 
 /** @param {KeyboardEvent} event */

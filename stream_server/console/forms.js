@@ -7,11 +7,11 @@ import { fill, h } from "./dom.js";
 /** What the wire calls a login is a username to a person; what stands in quotes stays. @param {string} text */
 export const forPeople = (text) => text.replace(/(?<!['"\w:])`?\blogin(s?)\b`?(?!['":\w])/g, "username$1");
 
-/** A sentence for a person about what went wrong. @param {unknown} error */
-export function explain(error) {
+/** A sentence for a person about what went wrong. @param {unknown} error @param {string} [place] the parameter at whose field it stands */
+export function explain(error, place) {
   if (!(error instanceof ApiError)) return String(error);
   const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
-  const where = error.param ? ` (${error.param})` : "";
+  const where = error.param && error.param !== place ? ` (${error.param})` : "";
   const message = forPeople(error.message + where);
   return `${message[0]?.toUpperCase() ?? ""}${message.slice(1)}.${wait}`;
 }
@@ -33,23 +33,41 @@ export async function told(place, work, after = "") {
 
 /**
  * Makes a form. Sending it does some work, once at a time, and tells what went wrong in the paragraph of `problemBox` among
- * the parts; the field that the error names gets the focus.
+ * the parts. The field that the error names gets the focus, and where it has a label, the error stands beneath it.
  * @param {Record<string, any>} attributes @param {any[]} parts @param {(form: any, key: RetryKey) => Promise<any>} work gets the key of its write
  * @param {string} [after] a text behind what went wrong
  */
 export function form(attributes, parts, work, after) {
   const key = new RetryKey();
   const made = h("form", attributes, parts);
+  const problem = [...made.querySelectorAll(".problem")].at(-1); // one before it is of a field for a rule
+  const { parentNode: home, nextSibling: next } = problem;
   made.addEventListener("submit", async (/** @type {Event} */ event) => {
     event.preventDefault();
     if (made.ariaBusy) return;
     made.ariaBusy = "true";
-    const error = await told(made.querySelector(".problem"), () => work(made, key), after);
+    home.insertBefore(problem, next);
+    const error = await told(problem, () => work(made, key), after);
     made.ariaBusy = null;
-    if (error) made.elements.namedItem(error.param ?? "")?.focus();
-    else key.done();
+    if (!error) return key.done();
+    const param = error.param ?? ""; // such as `place.name`
+    const wrong = [param, ...param.split(".")].map((name) => made.elements.namedItem(name)).find(Boolean);
+    const around = wrong?.closest("label, .field");
+    if (around) (around.after(problem), fill(problem, explain(error, param), after));
+    if (wrong?.closest("details")) wrong.closest("details").open = true;
+    wrong?.focus();
   });
   return made;
+}
+
+let fields = 0;
+
+/** A field with its label above, and perhaps a hint beneath. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
+export function field(label, attributes, hint = "") {
+  const id = `field-${++fields}`;
+  return h("div", { class: "field" }, h("label", { for: id }, label),
+    h("input", { id, autocapitalize: "none", autocomplete: "off", spellcheck: "false", "aria-describedby": hint ? `${id}-hint` : null, ...attributes }),
+    hint && h("span", { id: `${id}-hint`, class: "muted small" }, hint));
 }
 
 /** Buttons of which one is pressed, at first the first. @param {Record<string, any>} attributes @param {Record<string, string>} options names, and what stands on the buttons @param {(name: string) => void} onChoice */

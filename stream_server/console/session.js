@@ -4,7 +4,7 @@
 
 import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
-import { form, problemBox } from "./forms.js";
+import { field, form, problemBox } from "./forms.js";
 
 /** The path below which a proxy serves the server; "" for none. */
 export const BASE = new URL("..", import.meta.url).pathname.slice(0, -1);
@@ -171,10 +171,8 @@ export function showSignIn(root, client, reason = "") {
   showForm(root, reason, "Sign in", signIn, [
     field("Username or email", LOGIN),
     field("Password", { ...PASSWORD, autocomplete: "current-password" }),
-  ], [
-    h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user USERNAME"), " prints one, and so does the demo when it starts."),
-    other("New here?", "Create an account", () => showSignUp(root, client)),
-  ]);
+  ], ["New here?", "Create an account", () => showSignUp(root, client)],
+  h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user USERNAME"), " prints one, and so does the demo when it starts."));
 }
 
 /** @param {Element} root @param {Client} client */
@@ -188,30 +186,17 @@ function showSignUp(root, client) {
     field("Name", { name: "name", autocomplete: "name", maxlength: 50, autocapitalize: "words" }, "As others read it. Without one it is the username."),
     field("Email", { name: "email", type: "email", autocomplete: "email", required: true }),
     field("Password", { ...PASSWORD, autocomplete: "new-password", minlength: 8 }, "At least 8 characters."),
-  ], other("You have an account?", "Sign in", () => showSignIn(root, client)));
+  ], ["You have an account?", "Sign in", () => showSignIn(root, client)]);
 }
 
-/** @param {Element} root @param {string} reason @param {string} title also of the button @param {(given: any) => Promise<any>} send @param {any[]} fields @param {any} rest */
-function showForm(root, reason, title, send, fields, rest) {
+/**
+ * @param {Element} root @param {string} reason @param {string} title also of the button @param {(given: any) => Promise<any>} send @param {any[]} fields
+ * @param {[string, string, () => void]} other the way to the other form: a question, the button, and what shows it @param {any} [rest]
+ */
+function showForm(root, reason, title, send, fields, [question, label, show], rest) {
   const problem = problemBox();
   const made = form({}, [problem, fields, h("button", { class: "primary" }, title)], () => send(Object.fromEntries(new FormData(made))));
+  const onclick = () => (show(), root.querySelector("input")?.focus());
   fill(problem, reason);
-  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest));
-}
-
-/** @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
-function field(label, attributes, hint = "") {
-  const id = `sign-in-${attributes.name}`;
-  return h("div", { class: "field" }, h("label", { for: id }, label),
-    h("input", { id, autocapitalize: "none", spellcheck: "false", "aria-describedby": hint ? `${id}-hint` : null, ...attributes }),
-    hint && h("span", { id: `${id}-hint`, class: "muted small" }, hint));
-}
-
-/** The way to the other form, whose first field gets the focus. @param {string} question @param {string} label @param {() => void} show */
-function other(question, label, show) {
-  const onclick = () => {
-    show();
-    /** @type {HTMLElement | null} */ (document.querySelector(".sign-in input"))?.focus();
-  };
-  return h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick }, label));
+  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest, h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick }, label))));
 }

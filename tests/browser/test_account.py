@@ -1,5 +1,6 @@
 """The account of a user and the moderation of an administrator: each deed has its effect, and no other."""
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ NARROW: ViewportSize = {"width": 320, "height": 480}
 """What a zoom of 400 % leaves of a usual window."""
 
 ADMIN = "read write stream admin"
+CLOCK = r"\w+ \d+, \d{4}, \d\d:\d\d:\d\d"
+"""A time with its day, as the browsers of the tests write it."""
+
 PASSWORD = "correct horse"
 
 
@@ -53,7 +57,7 @@ async def test_sessions_end_and_the_password_changes(site_api: Api, windows: Win
     await window.page.get_by_role("button", name="Signed in as vera").click()
     await window.page.get_by_role("link", name="Account and sessions").click()
     rows = window.page.get_by_role("group", name="Your sessions").locator(".entry:visible")
-    await expect(rows.filter(has_text="own browser")).to_contain_text("this one")
+    await expect(rows.filter(has_text="own browser")).to_contain_text("used now")
     await expect(window.page.locator(".page")).to_contain_text("vera@example.com")
     await faultless(window)
     await rows.filter(has_text="lost phone").get_by_role("button", name="End").click()
@@ -75,17 +79,41 @@ async def test_sessions_end_and_the_password_changes(site_api: Api, windows: Win
     await logged_in(site_api, "vera", "late")
     await window.page.get_by_role("link", name="Password").click()
     window.expects_refusals = True
-    for present, told in (("wrong one", "The password is wrong (password)."), (PASSWORD, "")):
+    await window.page.get_by_label("Show the passwords").check()
+    await expect(window.page.locator("input[name=new_password]")).to_have_attribute("type", "text")
+    for present, told in (("wrong one", "The password is wrong."), (PASSWORD, "")):
         await window.page.get_by_label("Your present password").fill(present)
         await window.page.get_by_label("The new password").fill("battery staple")
         await window.button("Change the password").click()
         if told:
-            await expect(window.page.get_by_role("alert").filter(has_text=told)).to_be_visible()
+            at_field = window.page.locator(".field:has([name=password]) + [role=alert]")
+            await expect(at_field).to_have_text(told)
             await expect(window.page.get_by_label("Your present password")).to_be_focused()
-    await expect(window.page.locator(".notes")).to_contain_text("Your password is changed")
+    await expect(window.page.locator(".notes")).to_contain_text("Your other sessions and tokens have ended")
     assert await agents(site_api, own["token"]) == {"own browser"}
     await logged_in(site_api, "vera", "new", "battery staple")
     await faultless(window)
+
+
+async def test_a_session_names_its_program(site_api: Api, windows: Windows) -> None:
+    """A browser and its system instead of what it sends, which stays there on hover; other programs as they say."""
+    user = await site_api.sign_up("valentin")
+    own = await logged_in(site_api, "valentin", "my script/2")
+    engine = "AppleWebKit/537.36 (KHTML, like Gecko)"
+    for agent in (
+        f"Mozilla/5.0 (X11; Linux x86_64) {engine} Chrome/120.0.0.0 Safari/537.36",
+        f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {engine} Chrome/120.0.0.0 Safari/537.36 Edg/120.0.0.0",
+        f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) {engine} Version/17.0 Mobile/15E148 Safari/604.1",
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:121.0) Gecko/20100101 Firefox/121.0",
+    ):
+        await logged_in(site_api, "valentin", agent)
+    window = await windows.open(None, "/")
+    await window.enter(session(user, "", own["token"]), "/#/people/account")
+    programs = window.page.get_by_role("group", name="Your sessions").locator(".entry .grow")
+    await expect(programs.filter(has_text="my script/2")).to_have_count(1)
+    for name in ("Chrome on Linux", "Edge on Windows", "Safari on iOS", "Firefox on macOS"):
+        await expect(programs.get_by_text(name, exact=True)).to_have_count(1)
+    await expect(programs.filter(has_text="Edge")).to_have_attribute("title", re.compile("Edg/120"))
 
 
 async def test_a_user_sees_and_ends_own_streams(site_api: Api, windows: Windows) -> None:
@@ -119,7 +147,13 @@ async def test_a_report_is_decided_and_the_audit_tells_of_it(site_api: Api, wind
     status = await site_api.done("POST", "/v1/statuses", token=token, json={"message": "buy <b>pills</b>"})
     for body in ({"status": status["id"], "reason": "spam"}, {"user": xaver["id"], "reason": "abuse", "note": "rude"}):
         await site_api.done("POST", "/v1/reports", token=mint(yoko["id"]), json=body)
-    window = await windows.open(root, "/#/people/moderation", scope=ADMIN)
+    window = await windows.open(root, "/#/operations", scope=ADMIN)
+    to_moderation = window.page.get_by_role("link", name="Moderation")
+    await window.button("Signed in as root").click()
+    for _ in ("in the window of the session", "in the page"):
+        await expect(to_moderation.last).to_have_text(re.compile(r"^Moderation \d+\+? open reports$"))
+        await window.page.keyboard.press("Escape")
+    await to_moderation.click()
     reports = window.page.get_by_role("article")  # with those of other tests
     spam, abuse = reports.filter(has_text="pills"), reports.filter(has_text="rude")
     await expect(spam).to_have_attribute("aria-label", "Report: spam")
@@ -144,7 +178,9 @@ async def test_a_report_is_decided_and_the_audit_tells_of_it(site_api: Api, wind
 
     await window.page.get_by_role("link", name="Suspensions").click()
     row = window.page.locator(".user-row")
-    await row.filter(has_text="@xaver").get_by_role("button", name="Lift").click()
+    of_xaver = row.filter(has_text="@xaver")
+    await expect(of_xaver).to_contain_text(re.compile(rf"since {CLOCK} by @root: sells pillsLift$"))
+    await of_xaver.get_by_role("button", name="Lift").click()
     await send_now(window)
     await window.page.get_by_label("Username").fill("@yoko")
     await window.page.get_by_role("textbox", name="Note").fill('reports "all"')
@@ -156,11 +192,9 @@ async def test_a_report_is_decided_and_the_audit_tells_of_it(site_api: Api, wind
 
     await window.page.get_by_role("link", name="Audit").click()
     rows = window.page.locator(".feed-list .entry")
-    await expect(rows.nth(0)).to_contain_text("suspend")
-    await expect(rows.nth(0)).to_contain_text('reports "all"')
-    await expect(rows.nth(1)).to_contain_text("reinstate")
-    await expect(rows.nth(1)).to_contain_text("@xaver")
-    await expect(rows.nth(2)).to_contain_text("decide")
-    await expect(rows.nth(2)).to_contain_text("@root")
+    decided = "suspended @xaver after a report: sells pills"
+    for nth, told in enumerate(('suspended @yoko: reports "all"', "lifted the suspension of @xaver", decided)):
+        await expect(rows.nth(nth)).to_have_text(re.compile(f"^{CLOCK}@root {told}$"))
+    await expect(rows.nth(2).get_by_role("link", name="@xaver")).to_have_attribute("href", "#/people/@xaver")
     await faultless(window)
     await site_api.done("DELETE", f"/v1/admin/suspensions/{yoko['id']}", token=mint(root["id"], ADMIN))

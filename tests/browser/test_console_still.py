@@ -395,6 +395,28 @@ async def test_each_row_has_the_address_the_json_and_the_cursor_of_its_post(site
     await expect(page.locator("article.status")).to_contain_text("permalink first")
 
 
+async def test_a_row_reports_its_post_whose_page_has_the_time(site_api: Api, windows: Windows) -> None:
+    """One's own post cannot be reported. The page of a post says the day and the clock time, and no age."""
+    user, other = await named_user(site_api, "pilar"), await named_user(site_api, "primo")
+    own, foreign = [await site_api.post(each["id"], "a bergamot") for each in (user, other)]
+    window = await windows.open(user, columns("bergamot"))
+    page = window.page
+    for status, count in ((own, 0), (foreign, 1)):
+        row = page.locator(f".post[data-id='{status['id']}']")
+        await row.get_by_role("button", name="More about this post").click()
+        await expect(row.get_by_role("button", name="Report …")).to_have_count(count)
+    await row.get_by_role("button", name="Report …").click()
+    await page.get_by_label("Note for the administrators").fill("no fruit")
+    await page.get_by_role("button", name="Send report").click()
+    await expect(page.locator(".note").last).to_contain_text("Thank you")
+    found = (await site_api.done("GET", "/v1/admin/reports", token=mint(site_api.admin, "admin")))["reports"]
+    assert [one["note"] for one in found if one["status"] == foreign["id"]] == ["no fruit"]
+    await row.locator(".post-time").click()
+    time = page.locator(".post-detail .post-header time").first
+    await expect(time).to_have_text(re.compile(r"^\w+ \d+, \d{4}, \d\d:\d\d:\d\d$"))
+
+
+
 async def test_a_refused_column_can_be_tried_again_and_edited_in_its_place(site_api: Api, windows: Windows) -> None:
     user = await named_user(site_api, "rita")
     window = await windows.open(user, columns("fine", rule="retried from:newcomer"))

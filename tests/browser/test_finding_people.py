@@ -11,7 +11,7 @@ pytestmark = pytest.mark.extended
 
 
 async def test_people_are_suggested_while_one_types(site_api: Api, windows: Windows) -> None:
-    """Arrows choose and Enter goes; Escape closes; a click goes; without a choice the text is a username or a tag."""
+    """Arrows choose and Enter goes; Escape closes; a click goes; without a choice Enter goes to the first."""
     quinn, zoe = await named_user(site_api, "quinn", "Quinn"), await named_user(site_api, "qz_zoe", "Zoëlle Quist")
     window = await windows.open(quinn, "/#/people")
     field, found = window.page.get_by_role("combobox", name="Find a user"), window.page.locator("#people-found li")
@@ -41,7 +41,11 @@ async def test_people_are_suggested_while_one_types(site_api: Api, windows: Wind
             await found.click()
         await expect(window.page.get_by_role("heading", name=zoe["name"])).to_be_visible()
         await expect(found.first).to_be_hidden()
-    for text, title in (("#zoetrope", "#zoetrope"), ("@quinn", "Quinn")):
+    await field.fill("nobodywhatever")
+    await expect(window.page.get_by_text("Nobody whose username")).to_be_visible()
+    await field.press("Enter")
+    await expect(window.page.get_by_role("heading", name="Zoëlle Quist")).to_be_visible()
+    for text, title in (("#zoetrope", "#zoetrope"), ("@quinn", "Quinn"), ("qz", "Zoëlle Quist"), ("quin", "Quinn")):
         await field.fill(text)
         await field.press("Enter")
         await expect(window.page.get_by_role("heading", name=title)).to_be_visible()

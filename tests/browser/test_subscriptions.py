@@ -1,6 +1,7 @@
 """The page of named subscriptions: to make them, to see how they do, and what one does with their webhooks."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,15 @@ async def test_a_webhook_is_made_and_tested_and_its_requests_appear(site_api: Ap
     await window.button("New subscription").click()
     form = page.get_by_role("form", name="New subscription")
     assert await window.faults() == []
-    await form.get_by_label("Name").fill("orders")
+    name = form.get_by_label("Name")
+    await expect(name).to_have_accessible_description(re.compile("Letters of a to z, digits, _, . and -"))
+    await name.fill("orders")
+    await form.get_by_label("Rule").fill("tangelo")
+    await form.get_by_label("Webhook").fill("http://127.0.0.1:1/")
+    await form.get_by_role("button", name="Make").click()
+    problem = form.locator(".field:has([name='deliver.url']) + .problem")
+    await expect(problem).to_have_text(re.compile("^This URL did not answer the challenge(?!.*deliver)"))
+    await expect(form.get_by_label("Webhook")).to_be_focused()
     await form.get_by_label("Rule").fill("tangelo form:x")
     await form.get_by_label("Further parameters").fill("kinds=post")
     await form.get_by_label("Webhook").fill(challenge_endpoint())
@@ -40,6 +49,7 @@ async def test_a_webhook_is_made_and_tested_and_its_requests_appear(site_api: Ap
     await expect(main).to_contain_text("The secret, which is shown only here: whsec_")
     row = page.get_by_role("listitem").filter(has_text="orders").first
     await expect(row).to_contain_text("active")
+    await expect(row).to_contain_text("kinds: post, rule: tangelo")
     made = await read(site_api, pia["id"])
     assert (made["parameters"], made["deliver"]["state"]) == ({"rule": "tangelo", "kinds": "post"}, "active")
     await row.get_by_role("button", name="Test").click()

@@ -3,7 +3,7 @@
 
 import { fill, h, isolate } from "../dom.js";
 import { choice, form, problemBox, told } from "../forms.js";
-import { counted, userLink } from "../people/text.js";
+import { counted, filterText, userLink } from "../people/text.js";
 import { bytes, grid, line, plain, since } from "./tables.js";
 
 const REFRESH_MS = 10_000;
@@ -62,7 +62,7 @@ export class Clients {
       (next || pages.length > 0) && h("div", { class: "row" }, turn("Previous page", pages.slice(0, -1), pages.length > 0), turn("Next page", [...pages, next], next)));
     this.body.querySelector(".ops-scroll")?.scrollTo(scrolled, 0);
     if (pressed) [...this.body.querySelectorAll("button")].find((button) => button.textContent === pressed)?.focus({ preventScroll: true });
-    const sum = `${counted(total, "stream")} in all${complete ? "" : ", and some processes did not answer"}.`;
+    const sum = `${counted(total, "stream")} in all, without waiting polls${complete ? "" : ", and some processes did not answer"}.`;
     if (this.count.textContent !== sum) fill(this.count, sum);
   }
 
@@ -76,10 +76,11 @@ export class Clients {
     const { undo } = this.app;
     const hides = `stream-${one.connection}`;
     const who = one.user ? `of @${one.user.login ?? one.user.id}` : "of a reader token";
-    const remove = { text: `The stream ${who} ends: its client is told that an operator closed it.`, method: "DELETE", path: `/v1/admin/streams/${one.connection}`, hides };
-    const end = h("button", { type: "button", class: "danger", "aria-label": `End the stream ${who}, ${one.connection}`, onclick: () => undo.later(remove) }, "End");
+    const filter = filterText(one.parameters) || one.path;
+    const remove = { text: `The stream ${who} (${filter.length > 60 ? `${filter.slice(0, 60)}…` : filter}) ends: its client is told that an operator closed it.`, method: "DELETE", path: `/v1/admin/streams/${one.connection}`, hides };
+    const end = h("button", { type: "button", class: "danger", "aria-label": `End the stream ${who}, ${filter}, ${one.connection}`, onclick: () => undo.later(remove) }, "End");
     return undo.tie(line([owner(one), ...sizes(one), since(one.opened, new Date().toISOString()),
-      h("code", { class: "ops-wide", title: one.connection }, isolate(one.path + (one.parameters && `?${one.parameters}`))), `${one.worker}, ${one.kind}`, end]), hides);
+      h("span", { class: "ops-wide", title: `${one.path}, ${one.connection}` }, isolate(filter)), `${one.worker}, ${one.kind}`, end]), hides);
   }
 }
 

@@ -52,12 +52,9 @@ export class History {
   /** @param {any} state @param {number} seconds @returns {Record<string, number>} */
   refusalRates(state, seconds) {
     const rates = /** @type {Record<string, number>} */ ({});
-    if (!seconds) return rates;
-    for (const worker of state.workers) {
-      const before = this.before(worker);
-      for (const [code, count] of Object.entries(worker.refusals)) {
-        if (before) rates[code] = (rates[code] ?? 0) + Math.max(0, count - (before.refusals[code] ?? 0)) / seconds;
-      }
+    for (const worker of seconds ? state.workers : []) {
+      const before = this.before(worker)?.refusals;
+      if (before) for (const [code, count] of Object.entries(worker.refusals)) rates[code] = (rates[code] ?? 0) + Math.max(0, count - (before[code] ?? 0)) / seconds;
     }
     return rates;
   }

@@ -39,12 +39,9 @@ export function workers(state, history) {
 const ready = (/** @type {boolean} */ good, /** @type {string} */ word) => h("span", { class: good ? "ops-good" : "ops-bad" }, word);
 
 export function kinds(state) {
-  const names = /** @type {[string, string][]} */ ([["websocket", "WebSocket"], ["sse", "Server-sent events"], ["ndjson", "JSON lines"], ["poll", "Long polls"], ["v1", "Twitter v1.1"], ["v2", "Twitter v2"]]);
-  const counts = names.map(([name, title]) => [title, sum(state.workers.map((worker) => worker.streams[name] ?? 0))]);
-  const most = Math.max(1, ...counts.map(([, count]) => Number(count)));
-  return h("section", { class: "card ops-section" }, h("h2", {}, "Streams by kind"),
-    h("dl", { class: "ops-kinds" }, ...counts.flatMap(([title, count]) => [
-      h("dt", {}, title), h("dd", {}, h("meter", { min: "0", max: String(most), value: String(count), "aria-label": String(title) }), h("span", {}, plain(Number(count))))])));
+  const names = { websocket: "WebSocket", sse: "Server-sent events", ndjson: "JSON lines", poll: "Long polls, which no list of streams has", v1: "Twitter v1.1", v2: "Twitter v2" };
+  const rows = Object.entries(names).map(([name, title]) => [title, plain(sum(state.workers.map((worker) => worker.streams[name] ?? 0)))]);
+  return table("Streams by kind", ["Kind", "Streams"], rows, "", false);
 }
 
 export function limits(state) {

@@ -2,7 +2,7 @@
 /** Lists and groups: the user's own, invitations, and one of them with its posts and its members. */
 
 import { fill, h, isolate } from "../dom.js";
-import { form, formEnd, problemBox } from "../forms.js";
+import { field, form, formEnd, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
 import { tabbed } from "./page.js";
 import { counted, userLink } from "./text.js";
@@ -10,6 +10,7 @@ import { deed, lock, loginForm, removableRow, userRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
+const TEXT = { dir: "auto", autocapitalize: "sentences", spellcheck: "true" };
 const KINDS = /** @type {Record<string, string>} */ ({
   public: "public: everybody may read and join",
   private: "private: only members see it, and you add them",
@@ -26,7 +27,6 @@ function unfold(kind, given, send, ...beside) {
   const [label, title, word] = given.id ? ["Edit", `Edit the ${kind}`, "Save"] : [`New ${kind}`, `New ${kind}`, "Create"];
   const slot = h("div", {});
   const button = h("button", { type: "button", "aria-expanded": "false", onclick: () => show(!slot.childElementCount) }, label);
-  const field = (/** @type {string} */ text, /** @type {any} */ attributes) => h("label", {}, text, h("input", { dir: "auto", autocomplete: "off", ...attributes }));
   const show = (/** @type {boolean} */ isOpen) => {
     button.setAttribute("aria-expanded", String(isOpen));
     fill(slot, isOpen && draw());
@@ -37,8 +37,8 @@ function unfold(kind, given, send, ...beside) {
     const sort = kind === "group" && !given.id ? h("select", {}, Object.entries(KINDS).map(([value, text]) => h("option", { value }, text))) : null;
     return form({ class: "card stack", "aria-label": title }, [
       h("h2", {}, title),
-      field("Name", { name: "name", maxlength: "50", required: true, value: given.name ?? "" }),
-      field("Description", { name: "description", maxlength: "200", value: given.description ?? "" }),
+      field("Name", { ...TEXT, name: "name", maxlength: "50", required: true, value: given.name ?? "" }),
+      field("Description", { ...TEXT, name: "description", maxlength: "200", value: given.description ?? "" }),
       hidden && h("label", { class: "check" }, hidden, "Private: only you see this list"), sort && h("label", {}, "Kind", sort),
       problemBox(), formEnd(word, () => show(false)),
     ], async ({ elements: { name, description } }, key) => {

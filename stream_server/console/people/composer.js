@@ -106,17 +106,9 @@ export class Composer {
       this.counted();
       this.options.onPosted(status);
     } catch (error) {
-      this.point(/** @type {any} */ (error).param ?? "message");
+      this.text.focus(); // unless it names another field
       throw error;
     }
-  }
-
-  /** Put the focus on the field that the server names. @param {string} param such as `location.lat` */
-  point(param) {
-    const name = param.split(".")[0].replace("location", "lat");
-    const field = FIELDS.includes(name) && this.root.elements.namedItem(name);
-    if (field && field !== this.text) this.details.open = true;
-    (field || this.text).focus();
   }
 
   restore() {

@@ -5,7 +5,7 @@ import { fill, h, icon, isolate } from "../dom.js";
 import { face, tagHref, userHref } from "./text.js";
 import { userRow } from "./user_row.js";
 
-/** The field that finds a user by the login or a part of the name, or a tag. @param {import("./site.js").Site} site @returns {HTMLElement} */
+/** The field that finds a user by the beginning of the login or of a word of the name, or a tag. @param {import("./site.js").Site} site @returns {HTMLElement} */
 export function peopleSearch(site) {
   let timer = 0, at = -1;
   const list = h("ul", { id: "people-found", class: "people-found", role: "listbox", "aria-label": "Users", hidden: true });
@@ -14,17 +14,24 @@ export function peopleSearch(site) {
     [...list.children].forEach((option, nth) => option.setAttribute("aria-selected", String(nth === at)));
     input.setAttribute("aria-activedescendant", list.children[at]?.id ?? "");
   };
-  const show = (/** @type {any[]} */ users) => {
+  const none = h("p", { class: "people-found muted", role: "status", hidden: true });
+  const show = (/** @type {any[]} */ users, text = "") => {
+    fill(none, text && `Nobody whose username, or a word of whose name, begins with “${text}”.`);
+    none.hidden = !text;
     fill(list, users.map((user, nth) => h("li", { id: `people-found-${nth}`, role: "option", class: "row nowrap", onpointerdown: (/** @type {Event} */ event) => event.preventDefault(), onclick: () => go(userHref(user.login)) },
       face(user), h("span", {}, isolate(user.name), " ", isolate(`@${user.login}`, { class: "muted" })))));
     input.setAttribute("aria-expanded", String(!(list.hidden = !users.length)));
     choose(-1);
   };
   const go = (/** @type {string} */ href) => { clearTimeout(timer); show([]); site.app.go(href); };
+  const written = () => input.value.trim().replace(/^@/, "");
+  /** Shows who is found, and returns whom Enter means: who has just this username comes first. */
   const ask = async () => {
-    const q = input.value.trim();
+    const q = written();
     const found = q && !q.startsWith("#") ? await site.get("/v1/users/search", { q, count: 6 }).catch(() => null) : null;
-    if (q === input.value.trim() && input === document.activeElement) show(found?.users ?? []);
+    if (q !== written() || input !== document.activeElement) return null;
+    show(found?.users ?? [], found?.users.length === 0 ? q : "");
+    return found?.users[0];
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
     const step = /** @type {any} */ ({ ArrowDown: 1, ArrowUp: -1, Escape: 0 })[event.key], places = list.children.length + 1; // the last one is the field itself
@@ -34,12 +41,16 @@ export function peopleSearch(site) {
   };
   const input = h("input", { type: "search", role: "combobox", "aria-label": "Find a user or a #tag", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list", placeholder: "name or #tag", maxlength: 50, autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search",
     onkeydown: key, onblur: () => show([]), oninput: () => { clearTimeout(timer); timer = setTimeout(ask, 200); } });
-  const onsubmit = (/** @type {Event} */ event) => {
+  const onsubmit = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const text = input.value.trim(), href = text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, ""));
-    return at < 0 ? text && go(href) : list.children[at].click();
+    clearTimeout(timer);
+    if (at >= 0) return list.children[at].click();
+    if (written().startsWith("#")) return go(tagHref(written().slice(1)));
+    input.focus(); // by the button, too, so that one reads whether nobody is found
+    const user = await ask();
+    if (user) go(userHref(user.login));
   };
-  return h("form", { role: "search", class: "people-find", onsubmit }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")), list);
+  return h("form", { role: "search", class: "people-find", onsubmit }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")), list, none);
 }
 
 /** Suggests people to a user who follows nobody. @param {import("./page.js").Page} page @param {Element} place @param {() => void} done after each follow */

@@ -4,12 +4,19 @@
 import { fill, h, isolate } from "../dom.js";
 import { choice } from "../forms.js";
 import { tabbed } from "./page.js";
-import { timeAgo, userLink } from "./text.js";
+import { userLink, when } from "./text.js";
 import { loginForm, removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
-const NOTE = { "aria-label": "Note", placeholder: "Reason, for other administrators", maxlength: "200", dir: "auto", autocomplete: "off" };
+const NOTE = { "aria-label": "Note", placeholder: "Reason, for the audit", maxlength: "200", dir: "auto", autocomplete: "off" };
+
+/** What administrators do, by the names of deeds and the outcomes of reports; … is whom it was about. @type {Record<string, string>} */
+const DEEDS = {
+  suspend: "suspended …", reinstate: "lifted the suspension of …", create_users: "created … users", grant_admin: "made … an administrator", revoke_admin: "took the rights of an administrator from …",
+  ingest: "used a token to ingest, of …", delete_user: "deleted the account of …", end_stream: "ended a stream of …",
+  dismissed: "dismissed a report of …", removed: "removed a reported post of …", suspended: "suspended … after a report",
+};
 
 /** @param {Page} page @param {string} [tab] */
 export function moderation(page, tab) {
@@ -47,11 +54,11 @@ function report(page, one) {
   const decide = (/** @type {string} */ outcome, /** @type {string} */ label, /** @type {string} */ text, kind = "") =>
     h("button", { type: "button", class: kind, onclick: () => undo.later({ text, method: "PATCH", path: `/v1/admin/reports/${one.id}`, body: { outcome, note: note.value }, hides }) }, label);
   return undo.tie(h("article", { class: "stack", "aria-label": `Report: ${one.reason}` },
-    h("div", { class: "entry" }, h("strong", {}, one.reason), h("span", {}, "of ", user ? userLink(user.login) : "a deleted account"), h("span", { class: "muted" }, "by ", who(page, one.uid), ", ", timeAgo(one.posted))),
+    h("div", { class: "entry" }, h("strong", {}, one.reason), h("span", {}, "of ", user ? userLink(user.login) : "a deleted account"), h("span", { class: "muted" }, "by ", who(page, one.uid), ", ", when(one.posted))),
     one.note && h("p", { dir: "auto" }, one.note),
     one.status && (status ? h("blockquote", { dir: "auto" }, status.message, " ", h("a", { href: `#/people/status/${one.status}` }, "Open the post")) : h("p", { class: "muted" }, "The post is deleted.")),
     one.outcome
-      ? h("p", { class: "muted" }, `${one.outcome} `, timeAgo(one.decided), " by ", one.decided_by ? who(page, one.decided_by) : "the command line", one.remark && [": ", isolate(one.remark)])
+      ? h("p", { class: "muted" }, `${one.outcome}, `, when(one.decided), " by ", one.decided_by ? who(page, one.decided_by) : "the command line", one.remark && [": ", isolate(one.remark)])
       : h("div", { class: "row" }, note, decide("dismissed", "Dismiss", "The report is dismissed"),
         status && decide("removed", "Remove post", "The reported post is deleted", "danger"), user && decide("suspended", "Suspend user", `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, "danger"))), hides);
 }
@@ -64,13 +71,21 @@ function suspensions(page) {
     const done = () => { if (!page.ended) site.view.reload(); };
     site.app.undo.later({ text: `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, method: "PUT", path: `/v1/admin/suspensions/${user.id}?note=${encodeURIComponent(note.value)}`, done });
   }, note, h("button", { class: "danger" }, "Suspend"));
-  return h("div", { class: "stack" }, add, page.users("/v1/admin/suspensions", { label: "Suspended users", empty: "Nobody is suspended." }, (user) =>
-    removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `/v1/admin/suspensions/${user.id}` })).root);
+  return h("div", { class: "stack" }, add, named(page, "/v1/admin/suspensions", "users", {}, "Nobody is suspended.", ({ suspension }) => [suspension.by], (user) => {
+    const { by, note: reason } = user.suspension;
+    const row = removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `/v1/admin/suspensions/${user.id}` });
+    row.querySelector(".user-row-main")?.append(h("p", { class: "muted" }, "since ", when(user.since), by && [" by ", who(page, by)], ": ", reason ? isolate(reason) : "no reason was given"));
+    return row;
+  }));
 }
 
 /** @param {Page} page */
 function audit(page) {
-  const isUser = (/** @type {any} */ one) => !["decide", "create_users"].includes(one.deed);
-  return named(page, "/v1/admin/audit", "deeds", {}, "No administrator has done anything yet.", (one) => [one.by, isUser(one) ? one.on : null], (one) => h("div", { class: "entry" },
-    timeAgo(one.at), h("span", {}, one.by ? who(page, one.by) : "the command line"), h("strong", {}, one.deed.replace("_", " ")), isUser(one) ? who(page, one.on) : h("code", {}, one.on), h("span", { class: "muted" }, isolate(one.details))));
+  const whom = (/** @type {any} */ { deed, on, user }) => (user?.login ? userLink(user.login) : user ? ["a deleted account ", h("code", {}, user.id)] : deed === "create_users" ? on : "a reader token");
+  return named(page, "/v1/admin/audit", "deeds", {}, "No administrator has done anything yet.", (one) => [one.by], (one) => {
+    const [before, after] = (DEEDS[one.deed === "decide" ? one.details : one.deed] ?? `${one.deed} …`).split("…");
+    return h("div", { class: "entry" }, when(one.at),
+      h("span", {}, one.by ? who(page, one.by) : "the command line", " ", h("strong", {}, before), whom(one), after && h("strong", {}, after), one.note && [": ", isolate(one.note)]),
+      ["end_stream", "ingest"].includes(one.deed) && h("code", { class: "muted" }, one.details));
+  });
 }

@@ -3,9 +3,9 @@
 
 import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
 import { form, formEnd, problemBox, told } from "../forms.js";
+import { postEntries } from "../row_menu.js";
 import { Composer, MAX_UNITS } from "./composer.js";
-import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
-import { report } from "./user_row.js";
+import { counted, face, richText, timeAgo, userHref, userLink, when } from "./text.js";
 
 /** @typedef {import("./site.js").Site} Site */
 
@@ -16,6 +16,7 @@ export class PostCard {
     this.site = site;
     /** What the card shows: a repost shows its original. @type {any} */
     this.status = isRepost ? (status.original ?? null) : status;
+    this.write = options.detail ? when : timeAgo;
     this.problem = problemBox();
     this.slot = h("div", { class: "post-slot" });
     this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
@@ -33,7 +34,7 @@ export class PostCard {
 
   /** @param {any} status */
   body(status) {
-    this.content = content(status);
+    this.content = content(status, this.write);
     return h("div", { class: "status-body" },
       h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
       h("div", { class: "post-main" }, this.content, this.actions(status), this.problem, this.slot));
@@ -55,17 +56,10 @@ export class PostCard {
 
   menu(status) {
     const { site } = this;
-    const { uid, login } = status;
-    const hide = (/** @type {string} */ relation, /** @type {string} */ text) => () =>
-      site.app.undo.later({ text, method: "PUT", path: `/v1/users/me/${relation}/${uid}`, hides: `user-${uid}` });
-    const others = [
-      entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)),
-      entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)),
-      entry("Report …", () => report(site, { status: status.id }, this.slot)),
-    ];
     return menu("More", [
       entry("Open the conversation", () => site.app.go(`#/people/status/${status.id}`)),
-      ...(uid === site.me.id ? [entry("Edit", () => this.openEditor()), entry("Delete", () => this.removePost(status.id, "Post deleted"), "danger")] : others),
+      ...(status.uid === site.me.id ? [entry("Edit", () => this.openEditor()), entry("Delete", () => this.removePost(status.id, "Post deleted"), "danger")] : []),
+      ...postEntries(site.app, { status }),
     ], "post-action");
   }
 
@@ -128,7 +122,7 @@ export class PostCard {
   /** Show the text of an edit in the place of the earlier one. What is being written below it stays. @param {any} status */
   showVersion(status) {
     Object.assign(this.status, status);
-    const made = content(this.status);
+    const made = content(this.status, this.write);
     this.content.replaceWith(made);
     this.content = made;
   }
@@ -218,16 +212,16 @@ function commentRow(site, status, comment) {
     richText(comment.message, comment.entities)), sign);
 }
 
-/** What shows the values of a status that an edit may change, and what stands between them. @param {any} status */
-const content = (status) => h("div", { class: "post-content" }, header(status),
+/** What shows the values of a status that an edit may change, and what stands between them. @param {any} status @param {(iso: string) => Node} write its time */
+const content = (status, write) => h("div", { class: "post-content" }, header(status, write),
   status.in_reply_to && h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation")),
   richText(status.message, status.entities),
   status.media?.length > 0 && h("ul", { class: "post-media" }, status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type)))),
   place(status), quote(status));
 
-function header(status) {
+function header(status, write) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
-    h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
+    h("a", { class: "post-time", href: `#/people/status/${status.id}` }, write(status.posted)),
     status.edited ? h("span", { class: "post-lang", title: `edited at ${status.edited}` }, "edited") : null,
     status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, icon("group"), "group") : null,
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);

@@ -149,7 +149,7 @@ class Profile {
     return menu("More", [
       state.muting ? entry("Unmute", this.change("DELETE", "mutes", "is not muted any more")) : entry("Mute", this.change("PUT", "mutes", "is muted")),
       state.blocking ? entry("Unblock", this.change("DELETE", "blocks", "is not blocked any more")) : entry("Block", this.change("PUT", "blocks", "is blocked"), "danger"),
-      entry("Report …", () => report(this.site, { user: this.user.id }, this.slot)),
+      entry("Report …", () => report(this.site.app, { user: this.user.id })),
     ]);
   }
 }

@@ -3,16 +3,17 @@
 
 import { toQuery } from "../client.js";
 import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
-import { form, formEnd, problemBox } from "../forms.js";
+import { field, form, formEnd, problemBox } from "../forms.js";
 import { copyText } from "../row_menu.js";
 import { RuleField } from "../rule_field.js";
 import { PUTS, showPrograms } from "../snippets.js";
-import { counted } from "./text.js";
+import { counted, filterText } from "./text.js";
 import { deed } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
 const REFRESH_MS = 5000; // while the page is visible
+const NAMES = "Letters of a to z, digits, _, . and -, no blanks; it begins with a letter, a digit or _."; // up to 64
 const SOON_SECONDS = 3600; // the log keeps the next entry for less: a warning
 
 /** @param {string} name */
@@ -78,8 +79,8 @@ function row(page, first, refresh) {
   function renew(now) {
     one = now;
     const { behind, kept_seconds: kept, parts, deliver } = one;
-    fill(query, isolate(toQuery(one.parameters)));
-    fill(standing, h("span", {}, behind ? `${counted(behind, "entry", "entries")} behind, ${duration(one.behind_seconds)}` : "not behind"),
+    fill(query, isolate(filterText(toQuery(one.parameters))));
+    fill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind, ${duration(one.behind_seconds)}` : "not behind"),
       kept !== undefined && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
       h("span", { class: "muted" }, "used at ", time(one.used)), parts?.length > 0 && h("span", {}, `${counted(parts.length, "part", "parts")}: `, isolate(readers(parts))));
     for (const each of [test, pause, newSecret]) each.hidden = !deliver;
@@ -109,14 +110,13 @@ function secretBox(app, secret) {
 function editor(page, one, refresh, close) {
   const { rule: ruleText = "", ...others } = one?.parameters ?? {};
   const rule = new RuleField(page.site.app.client, { label: "Rule, or several, a line each", value: ruleText });
-  const field = (/** @type {string} */ label, /** @type {string} */ name, attributes = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", autocapitalize: "none", spellcheck: "false", ...attributes }));
   const made = form({ class: "card stack", "aria-label": one ? `Edit ${one.name}` : "New subscription" }, [
-    !one && field("Name", "subscription", { required: true, maxlength: 64, pattern: "[A-Za-z0-9_][A-Za-z0-9_.\\-]*" }),
-    rule.element, field("Further parameters, as in an address", "parameters", { placeholder: "kinds=post&language=en", value: toQuery(others) }),
-    !one && field("Begin at: an age, a time or a cursor", "since", { placeholder: "-15m; else with the next event" }),
-    !one && field("Parts, to share it among several readers", "parts", { type: "number", min: 1, max: 64 }),
-    field("Webhook: the https URL that gets the events", "deliver.url", { type: "url", value: one?.deliver?.url ?? "", placeholder: "none: a program reads it" }),
-    field("Most events in one request", "deliver.batch", { type: "number", min: 1, max: 100, value: one?.deliver?.batch ?? "" }),
+    !one && field("Name", { name: "subscription", required: true, maxlength: 64, pattern: "[A-Za-z0-9_][A-Za-z0-9_.\\-]*", title: NAMES }, NAMES),
+    rule.element, field("Further parameters, as in an address", { name: "parameters", placeholder: "kinds=post&language=en", value: toQuery(others) }),
+    !one && field("Begin at: an age, a time or a cursor", { name: "since", placeholder: "-15m; else with the next event" }),
+    !one && field("Parts, to share it among several readers", { name: "parts", type: "number", min: 1, max: 64 }),
+    field("Webhook: the https URL that gets the events", { name: "deliver.url", type: "url", value: one?.deliver?.url ?? "", placeholder: "none: a program reads it" }),
+    field("Most events in one request", { name: "deliver.batch", type: "number", min: 1, max: 100, value: one?.deliver?.batch ?? "" }),
     problemBox(), formEnd(one ? "Save" : "Make", close),
   ], async (_, key) => {
     const given = Object.fromEntries(new FormData(made));
@@ -135,7 +135,6 @@ function editor(page, one, refresh, close) {
 
 /** Who reads how many parts of a shared subscription. @param {{worker: string | null}[]} parts */
 function readers(parts) {
-  /** @type {Map<string, number>} */ const held = new Map();
-  for (const { worker } of parts) held.set(worker ?? "nobody", (held.get(worker ?? "nobody") ?? 0) + 1);
-  return [...held].map(([worker, count]) => `${worker} reads ${count}`).join(", ");
+  const names = parts.map(({ worker }) => worker ?? "nobody");
+  return [...new Set(names)].map((name) => `${name} reads ${names.filter((each) => each === name).length}`).join(", ");
 }

@@ -73,6 +73,12 @@ export function ago(iso) {
 /** Return a time of the API that says how long ago it was; `refreshTimes` keeps it right. @param {string} iso */
 export const timeAgo = (iso) => h("time", { datetime: iso, title: new Date(iso).toLocaleString(), "data-ago": true }, ago(iso));
 
+/** A time of the API with its day, for what one looks up later. @param {string} iso */
+export const when = (iso) => h("time", { datetime: iso }, new Date(iso).toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hour12: false }));
+
+/** The parameters of an address as a person reads them, such as `rule: tea OR coffee`. @param {string} query */
+export const filterText = (query) => [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`).join(", ");
+
 /** @param {Element} root */
 export function refreshTimes(root) {
   root.querySelectorAll("time[data-ago]").forEach((each) => { each.textContent = ago(each.getAttribute("datetime") ?? ""); });

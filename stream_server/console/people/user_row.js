@@ -2,7 +2,7 @@
 /** One user in a list of users, the buttons that belong to a relation, and the form that reports. */
 
 import { fill, h, icon, isolate } from "../dom.js";
-import { form, formEnd, problemBox, told } from "../forms.js";
+import { field, form, formEnd, problemBox, told } from "../forms.js";
 import { face, userHref } from "./text.js";
 
 const REASONS = ["spam", "abuse", "harassment", "impersonation", "illegal", "other"];
@@ -57,15 +57,24 @@ export function loginForm(site, work, ...parts) {
   });
 }
 
-/** Show in a slot the form that reports a status or a user to the administrators. @param {import("./site.js").Site} site @param {any} what `status` or `user`, an id @param {Element} slot */
-export function report(site, what, slot) {
-  const reason = h("select", { name: "reason", "aria-label": "Reason" }, ...REASONS.map((each) => h("option", { value: each }, each)));
-  const note = h("input", { name: "note", maxlength: "500", "aria-label": "Note", placeholder: "Note for the administrators", dir: "auto" });
-  const parts = [h("strong", {}, "Report"), reason, note, problemBox(), formEnd("Send report", () => void fill(slot))];
-  fill(slot, form({ class: "report-form" }, parts, async (_, key) => {
+/** The window that reports a status or a user to the administrators. @param {any} app @param {any} what `status` or `user`, an id */
+export function report(app, what) {
+  const reason = h("select", { name: "reason" }, ...REASONS.map((each) => h("option", { value: each }, each)));
+  const parts = [h("label", {}, "Reason", reason), field("Note for the administrators", { name: "note", maxlength: "500", dir: "auto" }), problemBox(), formEnd("Send report", () => window.close())];
+  const window = app.dialog(what.user ? "Report the user" : "Report the post", form({ class: "stack" }, parts, async ({ elements: { note } }, key) => {
     const body = { ...what, reason: reason.value, note: note.value };
-    await site.write("POST", "/v1/reports", body, key.of(body));
-    fill(slot, h("p", { class: "muted", role: "status" }, "Thank you. The administrators see your report."));
+    await app.client.request("POST", "/v1/reports", { body, headers: { "Idempotency-Key": key.of(body) } });
+    window.close();
+    app.say("Thank you. The administrators see your report.");
   }));
   reason.focus();
+}
+
+/** A link to what administrators decide, with the number of open reports as soon as it is known. @param {any} app @param {Record<string, any>} [attributes] */
+export function moderationLink(app, attributes = {}) {
+  const open = h("span", {});
+  app.client.request("GET", "/v1/admin/reports", { query: { state: "open", count: 50 } }).then((/** @type {any} */ { reports, next }) => {
+    if (reports.length) fill(open, " ", h("span", { class: "badge" }, reports.length, next && "+", h("span", { class: "visually-hidden" }, " open reports")));
+  }, () => {}); // the link leads there all the same
+  return h("a", { href: "#/people/moderation", ...attributes }, "Moderation", open);
 }

@@ -8,6 +8,7 @@ import { History, sum } from "../operations/history.js";
 import { bytes, errors, kinds, limits, milliseconds, plain, rate, refusals, share, workers } from "../operations/tables.js";
 import { LinePlot } from "../operations/line_plot.js";
 import { explain, problemBox } from "../forms.js";
+import { moderationLink } from "../people/user_row.js";
 
 const POLL_MS = 2000;
 const LONGEST_WAIT_MS = 15_000;
@@ -17,7 +18,7 @@ const LONGEST_WAIT_MS = 15_000;
  * @type {[string, string, (value: number | null | undefined) => string, (state: any) => string][]}
  */
 const TILES = [
-  ["streams", "Open streams", plain, ({ workers: all }) => `${plain(total(all, "live"))} live, ${plain(total(all, "catching_up"))} catching up`],
+  ["streams", "Open streams", plain, ({ workers: all }) => `${plain(total(all, "live"))} live, ${plain(total(all, "catching_up"))} catching up, ${plain(sum(all.map(({ streams }) => streams.poll ?? 0)))} polls`],
   ["published", "Events of the log", rate, ({ log }) => `number ${plain(log.number)}`],
   ["delivered", "Delivered", rate, ({ workers: all }) => `${plain(total(all, "events_delivered"))} since the start`],
   ["lag", "Lag behind the log", milliseconds, () => "of the slowest worker"],
@@ -65,7 +66,7 @@ class Operations {
       else this.poll();
     };
     root.classList.add("ops");
-    fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
+    fill(root, h("div", { class: "row" }, h("h1", {}, "Operations"), moderationLink(app)), this.problem, this.alerts, h("div", { class: "ops-tiles" }, this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
     document.addEventListener("visibilitychange", this.onVisible);
     void this.poll();
   }

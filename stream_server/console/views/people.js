@@ -30,7 +30,7 @@ const NAVIGATION = [
   ["groups", "group", "Groups"],
   ["kept", "star", "Bookmarks"],
   ["rules", "edit", "Saved rules"],
-  ["subscriptions", "pin", "Subscriptions"],
+  ["subscriptions", "feed", "Subscriptions"],
   ["requests", "knock", "Follow requests"],
   ["privacy", "shield", "Blocked and muted"],
 ];

@@ -153,7 +153,7 @@ function line.ingest_suspension(foreign_id, admin, kind) -- RIGHTS *
   local uid = require_own_id('user', foreign_id, 'user')
   if kind == 'suspend' and uid == admin then refuse('ONESELF user') end
   if find_user(uid).suspended == (kind == 'suspend') then return keep_unchanged(uid) end
-  local position = change_suspension(kind, uid, next_position())
+  local position = change_suspension(kind, uid, admin, '', next_position())
   audit(admin, kind, uid, '')
   return keep_ingested(position .. ' ' .. uid)
 end

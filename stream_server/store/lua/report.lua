@@ -71,7 +71,9 @@ function deed.report_decide(admin, id, outcome, remark) --> fence, followers, li
     done = remove_status(append_entry, true, row, ms, seq, n, has_sleepers)
   elseif outcome == 'suspended' then
     local author = find_user(user) -- or the account is gone
-    if author and not author.suspended then done.position = change_suspension('suspend', user, ms, seq, n) end
+    if author and not author.suspended then
+      done.position = change_suspension('suspend', user, admin, remark:sub(2, -2), ms, seq, n)
+    end
   end
   redis.call('HSET', KEY.report .. id, 'outcome', outcome, 'decided', to_text(ms), 'decider', admin, 'remark', remark)
   redis.call('ZREM', KEY.reports, id)

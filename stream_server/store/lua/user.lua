@@ -269,12 +269,18 @@ function write.user_update(uid, ...) --> user
 end
 
 -- Suspends or reinstates a user. Streams read this from the log entry, requests from the user's hash. A suspension ends
--- the user's sessions, also for the time after it. Returns the position.
-local function change_suspension(kind, uid, ms, seq, n)
+-- the user's sessions, also for the time after it. While it lasts, the user's hash says which administrator did it, and why:
+-- `note` is the inside of a string of JSON. Returns the position.
+local function change_suspension(kind, uid, admin, note, ms, seq, n)
   local position, now = append_entry(kind, AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', ms, seq, n)
   local is_end = kind ~= 'suspend'
   redis.call('HSET', KEY.user .. uid, 'suspended', is_end and '0' or '1')
-  if not is_end then redis.call('DEL', KEY.sessions .. uid) end
+  if is_end then
+    redis.call('HDEL', KEY.user .. uid, 'suspended_by', 'suspended_note')
+  else
+    redis.call('HSET', KEY.user .. uid, 'suspended_by', admin, 'suspended_note', '"' .. note .. '"')
+    redis.call('DEL', KEY.sessions .. uid)
+  end
   set_member(KEY.suspended, uid, not is_end and now)
   return position
 end
@@ -286,7 +292,7 @@ function deed.suspension_change(admin, uid, kind, note) -- RIGHTS uid
   local user = find_user(uid) or refuse('NOT_FOUND user id')
   if kind == 'suspend' and uid == admin then refuse('ONESELF id') end
   if user.suspended == (kind == 'suspend') then return keep_reply('unchanged') end
-  local position = change_suspension(kind, uid, next_position())
+  local position = change_suspension(kind, uid, admin, note, next_position())
   audit(admin, kind, uid, note)
   return keep_reply(position)
 end

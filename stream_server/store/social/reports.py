@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -154,18 +155,61 @@ class Suspensions(Noun):
         )
 
     async def list_suspended(self, page_request: PageRequest) -> Page:
-        """Return the suspended users as JSON, last suspended first, for an administrator."""
-        return await self._page("suspended", "", page_request, show_users(self._sight(""), all_users=True))
+        """Return the suspended users as JSON, last suspended first, for an administrator.
+
+        Each has ``suspension``: the administrator ``by`` (null if it is not known) and the ``note``.
+        """
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            shown = await show_users(self._sight(""), all_users=True)(members)
+            found = await self._redis.execute(*(_suspension_command(uid) for uid, _ in members))
+            return [
+                user and user[:-1] + b',"suspension":{"by":%b,"note":%b}}' % (_quoted(by), note or b'""')
+                for user, (by, note) in zip(shown, found, strict=True)
+            ]
+
+        return await self._page("suspended", "", page_request, show)
+
+
+def _suspension_command(uid: bytes) -> Command:
+    return ("HMGET", keys.key_for("user").encode() + uid, "suspended_by", "suspended_note")
 
 
 class AuditLog(Noun):
     """Reads the audit log, which has the newest 100,000 deeds."""
 
     async def list_deeds(self, page_request: PageRequest) -> Page:
-        """Return the deeds of administrators as JSON, newest first."""
+        """Return the deeds of administrators as JSON, newest first, each with its ``user`` and ``note``.
+
+        ``user`` has the ``id`` and ``login`` of whom it was about, also of a suspended user. The login is null for a
+        deleted account, and ``user`` is null for a deed about nobody. ``note`` is the reason that was given.
+        """
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
-            (deeds,) = await self._redis.execute(("HMGET", keys.key_for("deeds"), *(member for member, _ in members)))
-            return list(deeds)
+            (found,) = await self._redis.execute(("HMGET", keys.key_for("deeds"), *(member for member, _ in members)))
+            deeds = [deed and msgspec.json.decode(deed) for deed in found]
+            await self._explain([deed for deed in deeds if deed])
+            return [deed and msgspec.json.encode(deed) for deed in deeds]
 
         return await self._page("audit", "", page_request, show)
+
+    async def _explain(self, deeds: Sequence[dict[str, Any]]) -> None:
+        """Add ``user`` and ``note`` to deeds. Those of a decision are kept with its report."""
+        decided = [deed for deed in deeds if deed["deed"] == "decide"]
+        reports = await self._read([_report_command(deed["on"].encode()) for deed in decided])
+        uids: dict[str, str | None] = {}
+        for deed in deeds:
+            uids[deed["id"]] = None if deed["deed"] in ("decide", "create_users") else deed["on"] or None
+            deed["note"] = deed["details"] if deed["deed"] in ("suspend", "reinstate") else ""
+        for deed, (_, user, *_others, remark) in zip(decided, reports, strict=True):
+            uids[deed["id"]] = user and user.decode()
+            deed["note"] = msgspec.json.decode(remark or b'""')
+        known = sorted({uid for uid in uids.values() if uid})
+        rows = await self._read([("HGET", keys.key_for("user", uid), "login") for uid in known])
+        logins = {uid: login and login.decode() for uid, login in zip(known, rows, strict=True)}
+        for deed in deeds:
+            uid = uids[deed["id"]]
+            deed["user"] = uid and {"id": uid, "login": logins[uid]}
+
+    async def _read(self, commands: Sequence[Command]) -> list[Any]:
+        return list(await self._redis.execute(*commands)) if commands else []

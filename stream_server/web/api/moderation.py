@@ -10,15 +10,15 @@ from stream_server.errors import BadRequest
 from stream_server.monitoring.history import OperationsHistory
 from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
-from stream_server.web.api.people import UserPage
 from stream_server.web.api.rows import get, page, send, write
+from stream_server.web.api.streams import StreamUser
 from stream_server.web.http import fields, paging
 from stream_server.web.http.app_keys import HISTORY, OPERATIONS
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limits import REPORTS, WRITE_LIMITS
 from stream_server.web.route import Request, Route
-from stream_server.wire.objects import Status, User
+from stream_server.wire.objects import ListedUser, Status, User
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
 ReportNote = Annotated[str, Meta(max_length=500, description=fields.LINE_LIMITS)]
@@ -117,12 +117,38 @@ class Deed(msgspec.Struct):
             "the token that ingests"
         ),
     ]
+    user: Annotated[
+        StreamUser | None,
+        Meta(description="whom it was about; null for `create_users` and a stream of a reader token"),
+    ]
+    note: Annotated[str, Meta(description="the reason that the administrator gave; empty without one")]
 
 
 class DeedPage(paging.PageAnswer):
     """A page of the audit log."""
 
     deeds: list[Deed]
+
+
+class Suspension(msgspec.Struct):
+    """Who suspended a user, and why."""
+
+    by: Annotated[
+        Id | None, Meta(description="the administrator; null if the suspension began before this was recorded")
+    ]
+    note: Annotated[str, Meta(description="the reason that was given; empty without one")]
+
+
+class SuspendedUser(ListedUser, frozen=True, kw_only=True):
+    """A suspended user. ``since`` is when the suspension began."""
+
+    suspension: Suspension
+
+
+class SuspendedUserPage(paging.PageAnswer):
+    """A page of suspended users."""
+
+    users: list[SuspendedUser]
 
 
 class SuspensionQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,7 +194,8 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/admin/operations/history", read_history, "admin", response=OperationsHistory,
           name="operations.read_history"),
     page("/v1/admin/suspensions", "suspensions.list_suspended",
-         "List the suspended users, last suspended first, with the time of suspension.", UserPage, scope="admin"),
+         "List the suspended users, last suspended first: since when, by whom, and why.", SuspendedUserPage,
+         scope="admin"),
     write("PUT", "/v1/admin/suspensions/{id}", "suspensions.suspend",
           "Suspend a user and end the user's streams; repeating has no effect.", query=SuspensionQuery,
           response=SuspensionState, scope="admin", works_when_full=True),

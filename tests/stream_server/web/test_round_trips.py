@@ -38,8 +38,7 @@ TRIPS = {
         "GET /v1/users/{id}/followers",
         "GET /v1/users/{id}/following", "GET /v1/users/{id}/relationship/{other}", "PUT /v1/users/me/password",
         "POST /v1/statuses", "DELETE /v1/statuses/{id}", "GET /v1/groups/{id}", "POST /v1/reports",
-        "GET /v1/admin/audit", "GET /v1/admin/suspensions", "DELETE /v1/users/me",
-        "POST /v1/subscriptions/{subscription}/test",
+        "DELETE /v1/users/me", "POST /v1/subscriptions/{subscription}/test",
     ),
     3: (
         "POST /v1/users/me/following", "PUT /v1/users/me/following/{id}", "DELETE /v1/users/me/following/{id}",
@@ -49,14 +48,14 @@ TRIPS = {
         "GET /v1/users/{id}/listed", "GET /v1/lists/{id}/members", "PUT /v1/lists/{id}/members/{uid}",
         "DELETE /v1/lists/{id}/members/{uid}", "GET /v1/users/me/groups", "GET /v1/users/me/invitations",
         "GET /v1/talks/{id}/messages/{message}", "GET /v1/comments/{id}",
-        "POST /v1/subscriptions/{subscription}/secret",
+        "POST /v1/subscriptions/{subscription}/secret", "GET /v1/admin/suspensions",
     ),
     4: (
         "GET /v1/users/{id}/common-following/{other}", "GET /v1/users/{id}/common-followers/{other}",
         "GET /v1/users/me/favorites/{id}", "GET /v1/users/me/favorites", "GET /v1/users/suggested",
         "GET /v1/lists/{id}/statuses", "GET /v1/groups/{id}/members", "POST /v1/talks", "GET /v1/talks/{id}",
         "GET /v1/talks/{id}/messages", "GET /v1/admin/reports", "POST /v1/rules/explain", "GET /v1/users/me/likes/{id}",
-        "PUT /v1/subscriptions/{subscription}",
+        "PUT /v1/subscriptions/{subscription}", "GET /v1/admin/audit",
     ),
     5: (
         "GET /v1/statuses/{id}/comments", "GET /v1/timelines/home",

@@ -22,7 +22,9 @@ async def test_each_deed_of_an_administrator_is_recorded_once(world: World) -> N
     await world.call("POST", "/v1/admin/users", root, scope="admin", json=body)
     report = (await world.call("POST", "/v1/reports", ann, json={"reason": "spam", "user": bob})).json["id"]
     await world.call("PATCH", f"/v1/admin/reports/{report}", root, scope="admin", json={"outcome": "dismissed"})
-    found = [(one["deed"], one["by"], one["on"], one["details"]) for one in await deeds(world, root)]
+    rows = await deeds(world, root)
+    found = [(one["deed"], one["by"], one["on"], one["details"]) for one in rows]
+    assert [one["user"] and one["user"]["login"] for one in rows] == ["bob", None, "ann", "ann"]
     assert found == [
         ("decide", root, report, "dismissed"), ("create_users", root, "2", ""), ("reinstate", root, ann, ""),
         ("suspend", root, ann, ""),
@@ -37,7 +39,20 @@ async def test_the_note_of_a_suspension_is_in_the_audit_log(world: World, note: 
             method, f"/v1/admin/suspensions/{ann}", root, scope="admin", params={"note": note} if note else {}
         )
         assert answer.status == 200
-    assert [one["details"] for one in await deeds(world, root)] == [note, note]
+    assert [(one["details"], one["note"]) for one in await deeds(world, root)] == [(note, note)] * 2
+
+
+async def test_a_decision_tells_of_whom_and_why_also_after_a_suspension(world: World) -> None:
+    """The report says it, and a suspended user is named all the same. Of a deleted account the id is left."""
+    root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
+    report = (await world.call("POST", "/v1/reports", ann, json={"reason": "spam", "user": bob})).json["id"]
+    decision = {"outcome": "suspended", "note": 'sells "fakes"'}
+    await world.call("PATCH", f"/v1/admin/reports/{report}", root, scope="admin", json=decision)
+    (deed,) = await deeds(world, root)
+    assert (deed["on"], deed["details"], deed["note"]) == (report, "suspended", decision["note"])
+    assert deed["user"] == {"id": bob, "login": "bob"}
+    await world.call("DELETE", f"/v1/users/{bob}", root, scope="admin")
+    assert [one["user"] for one in await deeds(world, root)] == [{"id": bob, "login": None}] * 2
 
 
 async def test_a_note_with_control_characters_or_too_long_is_refused(world: World) -> None:

@@ -61,3 +61,22 @@ async def test_invalid_suspensions_change_nothing(world: World, method: str) -> 
     oneself = await as_admin(world, "PUT", f"/v1/admin/suspensions/{root}", root)
     assert oneself.error == (400, "invalid_parameter", "id")
     assert world.state() == before
+
+
+async def test_a_suspension_says_who_did_it_and_why_while_it_lasts(world: World) -> None:
+    """By request and by the decision of a report. A repetition keeps the first reason, and the end forgets it."""
+    root, ben, ann, cid = [await world.user(login) for login in ("root", "ben", "ann", "cid")]
+    first, later = 'sells "fakes" \\ é', "another reason"
+    for admin, note in ((root, first), (ben, later)):
+        await as_admin(world, "PUT", f"/v1/admin/suspensions/{ann}", admin, params={"note": note})
+    report = (await world.call("POST", "/v1/reports", ben, json={"reason": "spam", "user": cid})).json["id"]
+    decision = {"outcome": "suspended", "note": first}
+    await as_admin(world, "PATCH", f"/v1/admin/reports/{report}", ben, json=decision)
+    suspended = (await as_admin(world, "GET", "/v1/admin/suspensions", root)).json["users"]
+    assert [(one["login"], one["suspension"]) for one in suspended] == [
+        ("cid", {"by": ben, "note": first}), ("ann", {"by": root, "note": first}),
+    ]  # fmt: skip
+    for method in ("DELETE", "PUT"):
+        await as_admin(world, method, f"/v1/admin/suspensions/{ann}", ben)
+    suspended = (await as_admin(world, "GET", "/v1/admin/suspensions", root)).json["users"]
+    assert suspended[0]["suspension"] == {"by": ben, "note": ""}
