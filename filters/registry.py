@@ -17,7 +17,7 @@ RESERVED_OPERATORS = frozenset({
 """Operators of the rule language. A filter with such a name could not be used in rules."""
 RESERVED_PARAMETERS = frozenset({
     "since", "explain", "cursor", "wait", "limit", "ticket", "token", "access_token", "subscription", "worker",
-    "connection", "summary",
+    "connection", "summary", "before",
 })  # fmt: skip
 """Stream parameters that are not filters. The server removes them before it parses the filters."""
 RESERVED_NAMES = RESERVED_OPERATORS | RESERVED_PARAMETERS

@@ -37,7 +37,7 @@ def check(walked: Walk) -> None:
     """The walk has shown all: the filters, the console, and the post, heard by the client."""
     assert walked.filters == sorted(PROJECT["entry-points"]["stream_server.filters"])
     assert {"/", "/docs", "/console/app.js", "/console/tokens.css"} <= walked.pages.keys()
-    assert "/docs/site/README.html" in walked.pages["/docs"]
+    assert "docs/site/README.html" in walked.pages["/docs"]
     assert walked.heard == f"ada a first {WORD}\n"
 
 

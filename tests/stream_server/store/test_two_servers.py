@@ -37,6 +37,7 @@ async def test_truth_and_derived_data_never_share_a_server(split: Store, redis_s
     of_truth, of_derived = _recorded(split._redis), _recorded(split._derived)
     deeds = Deeds(split)
     await deeds.do()
+    await split.operation_samples.add("host", {b"{}": 1})
     await split.expiry.forget([keys.home_timeline(uid) for uid in deeds.uids], 1)
     await _sleep_and_come_back(split, redis_server, deeds.uids)
     assert await split.repair.run(fix=True) == []

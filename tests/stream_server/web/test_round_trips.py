@@ -29,7 +29,7 @@ COUNTED = [
 
 TRIPS = {
     0: (
-        "GET /v1/trends", "GET /v1/admin/operations",
+        "GET /v1/trends", "GET /v1/admin/operations", "GET /v1/rules/operators",
     ),
     1: ("GET /v1/admin/operations/history",),
     2: (

@@ -116,7 +116,7 @@ async def test_unknown_paths_and_methods(world: World) -> None:
         ("/v1/users/me/requests/sent", "GET,HEAD"),
         ("/v1/streams/ticket", "POST"),
         ("/v1/rules/delete", "POST"),
-        ("/v1/rules/1", "DELETE"),
+        ("/v1/rules/1", "DELETE,PUT"),
         ("/v1/statuses/1", "DELETE,GET,HEAD,PATCH"),
         ("/v1/stream", "GET,HEAD,POST"),
     ],
