@@ -53,7 +53,7 @@ async def _look_back(page: Page) -> None:
 async def _write_rule(page: Page) -> None:
     """Save two rules, and begin a third with its completions open."""
     field = page.get_by_label("Rule", exact=True)
-    for rule, tag in (("coffee lang:en -is:repost", "drinks"), ('"good morning" OR #redis', "mornings")):
+    for rule, tag in (("coffee lang:en has:hashtags", "drinks"), ('"good morning" OR #redis', "mornings")):
         saved = page.get_by_role("listitem").filter(has_text=rule)
         if await saved.count():
             continue  # it was saved for the picture before
