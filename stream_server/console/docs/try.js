@@ -24,7 +24,7 @@ export class TryForm {
     this.client = client;
     /** @type {AbortController | null} */
     this.running = null;
-    this.fields = route.parameters.map((parameter) => new Field(source, route, parameter));
+    this.fields = route.parameters.map((parameter) => fieldOf(source, route, parameter));
     /** @type {HTMLTextAreaElement | null} */
     this.body = null;
     this.command = h("pre", { class: "docs-curl", tabindex: "0", "aria-label": "the request as a curl command" });
@@ -134,26 +134,17 @@ export class TryForm {
   }
 }
 
-/** One parameter of the form, with a place for what is wrong with it. */
-class Field {
-  /** @param {any} source @param {Route} route @param {any} parameter */
-  constructor(source, route, parameter) {
-    const schema = follow(source, parameter.schema);
-    this.name = parameter.name;
-    this.place = parameter.in;
-    this.required = parameter.required === true;
-    const id = `${route.id}-${this.name}`;
-    this.input = h("input", { id, autocomplete: "off", spellcheck: "false", placeholder: typeWords(schema), "aria-describedby": `${id}-error` });
-    this.error = h("span", { class: "docs-bad", id: `${id}-error` });
-    this.root = h("div", { class: "docs-field" }, h("label", { for: id }, this.name), this.input, this.error);
-  }
-
-  /** @param {string} text */
-  complain(text) {
-    this.error.textContent = text;
-    this.input.toggleAttribute("aria-invalid", text !== "");
-    if (text) this.input.focus();
-  }
+/** One parameter of the form, with a place for what is wrong with it. @param {any} source @param {Route} route @param {any} parameter */
+function fieldOf(source, route, { name, in: place, required, schema }) {
+  const id = `${route.id}-${name}`;
+  const input = h("input", { id, autocomplete: "off", spellcheck: "false", placeholder: typeWords(follow(source, schema)), "aria-describedby": `${id}-error` });
+  const error = h("span", { class: "docs-bad", id: `${id}-error` });
+  const complain = (/** @type {string} */ text) => {
+    error.textContent = text;
+    input.toggleAttribute("aria-invalid", text !== "");
+    if (text) input.focus();
+  };
+  return { name, place, required, input, complain, root: h("div", { class: "docs-field" }, h("label", { for: id }, name), input, error) };
 }
 
 /** Return the value of a JSON text, or undefined if it is none. @param {string} text @returns {any} */
