@@ -14,7 +14,7 @@
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { decoded, fill, h, icon } from "./dom.js";
+import { decoded, fill, h, icon, tool } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
@@ -183,15 +183,10 @@ function drawBar() {
     h("div", { class: "tools" },
       user && h("button", { class: "primary compose", title: "Write a post (n)", onclick: () => app.compose() }, icon("pen"), h("span", {}, "Post")),
       h("a", { class: "button quiet", href: "docs" }, "API"),
-      tool("theme", "Change between light and dark", changeTheme),
-      tool("help", "Keys and help", showHelp),
+      tool(icon("theme"), "Change between light and dark", changeTheme),
+      tool(icon("help"), "Keys and help", showHelp),
       user && h("button", { class: "quiet who", onclick: showAccount, title: "Your session" }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("span", { class: "visually-hidden" }, "Signed in as "), h("bdi", {}, user.login))));
   fill(tabs, user ? [links(true), h("button", { class: "quiet", onclick: () => app.compose() }, icon("pen"), "Post")] : []);
-}
-
-/** @param {any} name @param {string} label @param {() => void} onclick */
-function tool(name, label, onclick) {
-  return h("button", { class: "quiet", title: label, "aria-label": label, onclick }, icon(name));
 }
 
 function changeTheme() {
