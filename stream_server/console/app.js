@@ -10,25 +10,11 @@
 // the view; `key(event)` gets the keys that were pressed outside of fields, and returns true if it used one.
 // A view is mounted for a signed-in user only, and anew after another user signed in. A view with `resume()` is not
 // unmounted when another one is shown, or when the session ends by itself: the same user gets it back by `resume`.
-//
-// app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
-// app.user              the user who is signed in: {id, login, name, …}
-// app.can(scope)        whether the token has a scope, such as "admin" or "firehose"
-// app.path              the address within the view: for `#/people/@ada/likes` it is ["@ada", "likes"]
-// app.entry             names the entry of the browser's history: the same one after Back
-// app.go(hash)          changes the address, as a link `<a href="#/people/@ada">` does
-// app.title(text)       the title of the page
-// app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
-// app.undo              what can be taken back for some seconds, such as a delete: `app.undo.later({text, method, path})`, see undo.js
-// app.attempt(work)     awaits work(), and says what went wrong; resolves to the result, or to undefined
-// app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
-// app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
-// app.leaveForGood(end) ends the session by `end()`; nothing of what was shown is kept
-// app.dialog(title, content, {wide})  opens a modal window with a close button; returns the <dialog>; close it by .close()
+// What a view may ask of the console is told at `app` below.
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { decoded, fill, h, icon } from "./dom.js";
+import { decoded, fill, h, icon, tool } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
@@ -65,36 +51,35 @@ const bar = h("header", { class: "bar" });
 const tabs = h("nav", { class: "tabs", "aria-label": "Views" });
 let root = h("main", { id: "main", tabindex: "0" });
 
-/** What views get, see above. */
+/** What views get. */
 export const app = {
   client,
-  path: /** @type {string[]} */ ([]),
-  entry: "",
-  get user() {
-    return client.user;
-  },
-  /** @param {string} scope */
+  /** The address within the view: for `#/people/@ada/likes` it is ["@ada", "likes"]. @type {string[]} */ path: [],
+  /** Names the entry of the browser's history: the same one after Back. */ entry: "",
+  /** The user who is signed in: {id, login, name, …} */ get user() { return client.user; },
+  /** Whether the token has a scope, such as "admin" or "firehose". @param {string} scope */
   can: (scope) => scopesOf(client).includes(scope),
-  /** @param {string} hash */
+  /** Changes the address, as a link `<a href="#/people/@ada">` does. @param {string} hash */
   go: (hash) => void (location.hash = hash),
-  /** @param {string} text */
+  /** Sets the title of the page. @param {string} text */
   title: (text) => void (document.title = (/^\(\d+\) /.exec(document.title)?.[0] ?? "") + (text ? `${text} · stream-server` : "stream-server")), // the number is of alerts
+  /** What can be taken back for some seconds, such as a delete: `app.undo.later({text, method, path})`, see undo.js. */
   undo: new Undo(client, notes, (error) => say(explain(error), "danger")),
-  /** @param {Record<string, any>} [draft] */
+  /** Opens the window that writes a post. @param {Record<string, any>} [draft] {message?, in_reply_to?, origin?, group?, location?} */
   compose: (draft) => compose(app, draft),
-  /** @param {string} text @param {string} [kind] */
+  /** Says in the bar how the view's connection does. @param {string} text @param {string} [kind] "live", "wait", "bad" or "" */
   setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind), voice.tell(kind, text)),
   say, attempt, dialog, leaveForGood,
 };
 
-/** @param {string} text @param {string} [kind] */
+/** Tells something for a while, also to screen readers. @param {string} text @param {string} [kind] "ok", "warn" or "danger" */
 function say(text, kind = "ok") {
   const note = h("p", { class: ["note", kind] }, text);
   notes.append(note);
   setTimeout(() => note.remove(), kind === "ok" ? 4000 : 9000);
 }
 
-/** @template T @param {() => Promise<T>} work @returns {Promise<T | undefined>} */
+/** Awaits some work, and says what went wrong. @template T @param {() => Promise<T>} work @returns {Promise<T | undefined>} */
 async function attempt(work) {
   try {
     return await work();
@@ -107,7 +92,7 @@ async function attempt(work) {
 /** Puts the notes into the window on top: a modal one lies over all else, and lets no screen reader hear it. */
 const raiseNotes = () => ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(notes);
 
-/** @param {any} title @param {any} content @param {{wide?: boolean, class?: string}} [options] */
+/** Opens a modal window with a close button. @param {any} title @param {any} content @param {{wide?: boolean, class?: string}} [options] @returns {any} the <dialog>; close it by `.close()` */
 function dialog(title, content, options = {}) {
   const close = () => window.close();
   const window = h("dialog", { class: ["window", options.wide && "wide", options.class], onclose: () => (raiseNotes(), window.remove()) },
@@ -168,7 +153,7 @@ function leave() {
   root = next;
 }
 
-/** Ends the session, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
+/** Ends the session by `end()`, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
 async function leaveForGood(end) {
   leave();
   state.parked.discard();
@@ -198,15 +183,10 @@ function drawBar() {
     h("div", { class: "tools" },
       user && h("button", { class: "primary compose", title: "Write a post (n)", onclick: () => app.compose() }, icon("pen"), h("span", {}, "Post")),
       h("a", { class: "button quiet", href: "docs" }, "API"),
-      tool("theme", "Change between light and dark", changeTheme),
-      tool("help", "Keys and help", showHelp),
+      tool(icon("theme"), "Change between light and dark", changeTheme),
+      tool(icon("help"), "Keys and help", showHelp),
       user && h("button", { class: "quiet who", onclick: showAccount, title: "Your session" }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("span", { class: "visually-hidden" }, "Signed in as "), h("bdi", {}, user.login))));
   fill(tabs, user ? [links(true), h("button", { class: "quiet", onclick: () => app.compose() }, icon("pen"), "Post")] : []);
-}
-
-/** @param {any} name @param {string} label @param {() => void} onclick */
-function tool(name, label, onclick) {
-  return h("button", { class: "quiet", title: label, "aria-label": label, onclick }, icon(name));
 }
 
 function changeTheme() {

@@ -127,5 +127,8 @@ export function menu(label, entries, look = "button quiet") {
   return root;
 }
 
+/** A button with a sign instead of a text. @param {any} sign @param {string} label @param {() => any} onclick @returns {any} */
+export const tool = (sign, label, onclick) => h("button", { type: "button", class: "quiet", title: label, "aria-label": label, onclick }, sign);
+
 /** @param {string} label @param {() => any} onclick @param {string} [kind] a class, such as "danger" */
 export const entry = (label, onclick, kind = "") => h("button", { type: "button", class: ["menu-entry", kind], onclick }, h("bdi", {}, label));

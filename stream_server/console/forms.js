@@ -60,6 +60,13 @@ export function form(attributes, parts, work, after) {
   return made;
 }
 
+/** Copies a text. Where the browser does not let the page do so, it is selected, if it stands on the page. @param {{say: (text: string, kind: string) => void}} teller the app, or a form of its own @param {string} text @param {Element} [shown] whose text it is */
+export async function copyText(teller, text, shown) {
+  const done = await navigator.clipboard?.writeText(text).then(() => true, () => false); // a page of plain HTTP has none
+  if (!done && shown) getSelection()?.selectAllChildren(shown);
+  teller.say(done ? "Copied" : `The browser does not let the page copy. ${shown ? "The text is selected: press Ctrl-C" : "Select the text instead"}.`, done ? "ok" : "warn");
+}
+
 let fields = 0;
 
 /** A field with its label above, and perhaps a hint beneath. @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */

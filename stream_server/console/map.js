@@ -2,7 +2,7 @@
 // A map of the world on which boxes are drawn: by mouse, by keys, as four numbers, and by a finger once a button was pressed,
 // since fingers scroll past it. It is SVG in degrees and no canvas, so that the style sheet colours and stretches it.
 
-import { fill, h, icon, svg } from "./dom.js";
+import { fill, h, icon, svg, tool } from "./dom.js";
 
 const LEAST_DEGREES = 0.05; // a smaller drag is a click
 const ZOOMS = [1, 2, 4, 8, 16];
@@ -65,8 +65,6 @@ export class WorldMap {
     }, grid(), land(), this.areas);
     this.list = h("div", { class: "chips" });
     this.numbers = h("div", { class: "numbers" });
-    const tool = (/** @type {any} */ name, /** @type {string} */ label, /** @type {() => void} */ work) =>
-      h("button", { type: "button", class: "quiet", "aria-label": label, title: label, onclick: work }, name);
     this.drawing = h("button", { type: "button", class: "map-draw", "aria-pressed": "false", onclick: () => this.letFinger(!this.fingerDraws) }, icon("pen"), "Draw a box");
     this.element = h("div", { class: "map-box" },
       h("div", { class: "map-frame" }, this.map, h("div", { class: "map-tools" }, tool(icon("plus"), "Zoom in", () => this.zoomBy(1)), tool("–", "Zoom out", () => this.zoomBy(-1)))),

@@ -2,14 +2,9 @@
 // What a row offers of its post: its address, its JSON, and the cursor by which a program goes on behind it.
 
 import { entry, h, icon, menu } from "./dom.js";
+import { copyText } from "./forms.js";
 import { report } from "./people/user_row.js";
 import { quieten } from "./rove.js";
-
-/** @param {any} app @param {string} text */
-export async function copyText(app, text) {
-  const done = await navigator.clipboard.writeText(text).then(() => true, () => false);
-  app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
-}
 
 /** The button of the menu, which is made when it is first asked for: a column has hundreds of rows. @param {any} app @param {any} message by which the post came, or what an answer has of it */
 export function rowMenu(app, message) {
@@ -40,7 +35,7 @@ export function postEntries(app, message) {
 /** @param {any} app @param {any} message */
 function showJson(app, message) {
   const text = JSON.stringify(message, null, 2);
-  app.dialog("JSON of the post", h("div", { class: "stack" },
-    h("pre", { class: "program", tabindex: "0", "aria-label": "JSON" }, text),
-    h("p", { class: "row end" }, h("button", { class: "primary", onclick: () => copyText(app, text) }, icon("copy"), "Copy"))), { wide: true });
+  const shown = h("pre", { class: "program", tabindex: "0", "aria-label": "JSON" }, text);
+  app.dialog("JSON of the post", h("div", { class: "stack" }, shown,
+    h("p", { class: "row end" }, h("button", { class: "primary", onclick: () => copyText(app, text, shown) }, icon("copy"), "Copy"))), { wide: true });
 }

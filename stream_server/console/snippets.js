@@ -2,14 +2,11 @@
 // A column as a program: for curl, for Python with stream_server.client, and for JavaScript with client.js.
 
 import { fill, h, icon } from "./dom.js";
-import { choice } from "./forms.js";
-import { copyText } from "./row_menu.js";
+import { choice, copyText } from "./forms.js";
 import { BASE } from "./session.js";
 
 /** Quote a text for a POSIX shell: between apostrophes nothing is special but the apostrophe. @param {string} text */
-export function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
+export const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Programs for a shell that has the token. @typedef {Record<string, (address: string, given: [string, any][]) => string>} Languages */
 
@@ -84,6 +81,6 @@ export function showPrograms(app, parameters, languages = LANGUAGES) {
   app.dialog("Copy as code", h("div", { class: "stack" },
     choice({ class: "row", "aria-label": "Language" }, Object.fromEntries(Object.keys(languages).map((name) => [name, name])), show),
     text,
-    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: () => copyText(app, text.textContent ?? "") }, icon("copy"), "Copy"))), { wide: true });
+    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: () => copyText(app, text.textContent ?? "", text) }, icon("copy"), "Copy"))), { wide: true });
   show();
 }

@@ -390,6 +390,12 @@ async def test_each_row_has_the_address_the_json_and_the_cursor_of_its_post(site
         assert (shown["status"]["id"], shown["cursor"]) == (status["id"], asked["since"])
         await page.get_by_role("dialog").get_by_role("button", name="Copy").click()
         assert json.loads(await page.evaluate("copied")) == shown
+        # A page of plain HTTP has no clipboard.
+        await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
+        await page.get_by_role("dialog").get_by_role("button", name="Copy").click()
+        await expect(page.locator(".note").last).to_contain_text("The text is selected")
+        assert json.loads(await page.evaluate("String(getSelection())")) == shown
+        await page.evaluate("delete navigator.clipboard")
         await page.keyboard.press("Escape")
     await posts.nth(1).locator(".post-time").click()
     await expect(page.locator("article.status")).to_contain_text("permalink first")

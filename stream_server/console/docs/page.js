@@ -10,19 +10,24 @@ import { codeList, objectOf, prose, RouteSection, shape } from "./route.js";
 const LAST = ["server", "console"]; // of the tags: those about the server itself
 
 class Page {
-  /** @param {any} source @param {import("../client.js").Client} client of the console's session; the page also works without one */
-  constructor(source, client) {
+  /** Draws the page, and listens to keys and to the address. @param {Element} root @param {any} source @param {import("../client.js").Client} client of the console's session; the page also works without one */
+  constructor(root, source, client) {
     this.routes = routesOf(source);
     this.sections = this.routes.map((route) => new RouteSection(source, route, client));
     const isLast = (/** @type {any} */ tag) => Number(LAST.includes(tag.name));
     this.groups = source.tags.toSorted((one, other) => isLast(one) - isLast(other)).map((tag) => this.group(tag));
     this.count = h("p", { class: "docs-count", role: "status" });
-    this.search = h("input", { type: "search", id: "docs-search", placeholder: "Search routes", autocomplete: "off", "aria-keyshortcuts": "/" });
-    this.search.addEventListener("input", () => this.filter());
+    this.search = h("input", { type: "search", id: "docs-search", placeholder: "Search routes", autocomplete: "off", "aria-keyshortcuts": "/", oninput: () => this.filter() });
     this.links = h("ul", { class: "docs-tags" });
     this.main = h("main", { class: "docs-main", id: "main", tabindex: "-1" },
       introduction(source, client), this.groups.map((group) => group.root),
       dialects(source), errorTable(source), objects(source));
+    fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
+      h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
+    this.filter();
+    addEventListener("hashchange", () => this.follow());
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.follow();
   }
 
   group(tag) {
@@ -32,16 +37,6 @@ class Page {
       h("p", { class: "docs-about" }, prose(tag.description ?? "")),
       sections.map((section) => section.root));
     return { name: tag.name, sections, root };
-  }
-
-  /** Put the page into the document, and listen to keys and to the address. @param {Element} root */
-  start(root) {
-    fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
-      h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
-    this.filter();
-    addEventListener("hashchange", () => this.follow());
-    document.addEventListener("keydown", (event) => this.key(event));
-    this.follow();
   }
 
   /** Show the routes that the search field asks for. */
@@ -99,13 +94,8 @@ function introduction(source, client) {
   return h("section", { class: "docs-intro" },
     h("h1", {}, "The API ", h("small", {}, source.info.version)),
     h("p", {}, prose(source.info.description)),
-    h("p", {}, "A request carries its token as ", h("code", {}, "Authorization: Bearer …"), ". ",
-      h("a", { href: "#sessions_log_in" }, h("code", {}, "POST /v1/sessions")), " gives one. Bodies are JSON. ",
-      "Lists come in pages: the value of ", h("code", {}, "next"), " is the parameter ", h("code", {}, "before"), " of the next request. ",
-      "A write with an ", h("code", {}, "Idempotency-Key"), " can be repeated safely."),
     h("p", { class: "docs-account" }, accountWords(client)),
-    h("p", { class: "muted small" }, h("kbd", {}, "/"), " search ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " next and previous route ",
-      h("kbd", {}, "Enter"), " open"));
+    /** @type {HTMLTemplateElement} */ (document.getElementById("docs-words")).content);
 }
 
 /** Return the routes of other protocols, which OpenAPI's paths leave out. @param {any} source */
@@ -141,7 +131,7 @@ try {
   if (!response.ok) throw new Error(`${response.status}`);
   const client = openClient();
   if (scopesOf(client).includes("admin")) document.querySelector(".views [href='docs']")?.before(h("a", { href: "./#/operations" }, "Operations"));
-  new Page(await response.json(), client).start(root);
+  new Page(root, await response.json(), client);
 } catch {
   fill(root, h("p", { class: "docs-bad", role: "alert" }, "The server did not answer. Reload the page to try again."));
 }

@@ -3,6 +3,7 @@
 
 import { h } from "../dom.js";
 import { toQuery } from "../client.js";
+import { copyText } from "../forms.js";
 import { BASE } from "../session.js";
 import { quoted } from "../snippets.js";
 import { follow } from "./document.js";
@@ -23,12 +24,12 @@ export class TryForm {
     this.client = client;
     /** @type {AbortController | null} */
     this.running = null;
-    this.fields = route.parameters.map((parameter) => new Field(source, route, parameter));
+    this.fields = route.parameters.map((parameter) => fieldOf(source, route, parameter));
     /** @type {HTMLTextAreaElement | null} */
     this.body = null;
     this.command = h("pre", { class: "docs-curl", tabindex: "0", "aria-label": "the request as a curl command" });
     this.send = h("button", { type: "submit", class: "primary" }, `Send ${route.method}`);
-    this.copy = h("button", { type: "button", onclick: () => this.copyCommand() }, "Copy as curl");
+    this.copy = h("button", { type: "button", onclick: () => copyText(this, this.command.textContent, this.command) }, "Copy as curl");
     this.state = h("p", { class: "docs-state", role: "status" });
     this.answer = h("pre", { class: "docs-answer", tabindex: "0", "aria-label": "the answer", hidden: true });
     const onsubmit = (/** @type {Event} */ event) => (event.preventDefault(), this.submit());
@@ -49,7 +50,7 @@ export class TryForm {
     };
     const add = (/** @type {string} */ name) => {
       const body = parsed(text.value || "{}");
-      if (typeof body !== "object" || body === null) return this.say("The body is not valid JSON.", true);
+      if (typeof body !== "object" || body === null) return this.say("The body is not valid JSON.", "warn");
       write({ ...body, [name]: example(this.source, schema.properties[name], name) });
       this.showCommand();
     };
@@ -71,23 +72,13 @@ export class TryForm {
     this.command.textContent = curl(this.route, this.values(), location.origin + BASE);
   }
 
-  async copyCommand() {
-    try {
-      await navigator.clipboard.writeText(this.command.textContent ?? "");
-      this.say("Copied.");
-    } catch {
-      getSelection()?.selectAllChildren(this.command);
-      this.say("The browser does not let the page copy. The command is selected: press Ctrl-C.");
-    }
-  }
-
   async submit() {
     if (this.running) return this.running.abort();
     for (const field of this.fields) field.complain("");
     const missing = this.fields.find((field) => field.required && !field.input.value.trim());
     if (missing) return missing.complain("The request needs this.");
     const { body } = this.values();
-    if (body && parsed(body) === undefined) return this.say("The body is not valid JSON.", true);
+    if (body && parsed(body) === undefined) return this.say("The body is not valid JSON.", "warn");
     this.running = new AbortController();
     this.send.textContent = "Stop";
     await this.run(this.running.signal);
@@ -104,10 +95,10 @@ export class TryForm {
       const response = await this.request(signal);
       const took = `${Math.round(performance.now() - started)} ms`;
       const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name)).map((name) => `${name}: ${response.headers.get(name)}`);
-      this.say([`${response.status} ${response.statusText}, ${took}`, ...headers].join("\n"), !response.ok);
+      this.say([`${response.status} ${response.statusText}, ${took}`, ...headers].join("\n"), response.ok ? "ok" : "warn");
       await this.show(response);
     } catch (error) {
-      this.say(signal.aborted ? "Stopped." : "The server did not answer.", !signal.aborted);
+      this.say(signal.aborted ? "Stopped." : "The server did not answer.", signal.aborted ? "ok" : "warn");
     }
   }
 
@@ -136,33 +127,24 @@ export class TryForm {
     this.fields.find((field) => field.name === body?.error?.param)?.complain(body.error.message);
   }
 
-  /** @param {string} text @param {boolean} [bad] */
-  say(text, bad = false) {
+  /** @param {string} text @param {string} [kind] "ok" or "warn" */
+  say(text, kind = "ok") {
     this.state.textContent = text;
-    this.state.classList.toggle("docs-bad", bad);
+    this.state.classList.toggle("docs-bad", kind === "warn");
   }
 }
 
-/** One parameter of the form, with a place for what is wrong with it. */
-class Field {
-  /** @param {any} source @param {Route} route @param {any} parameter */
-  constructor(source, route, parameter) {
-    const schema = follow(source, parameter.schema);
-    this.name = parameter.name;
-    this.place = parameter.in;
-    this.required = parameter.required === true;
-    const id = `${route.id}-${this.name}`;
-    this.input = h("input", { id, autocomplete: "off", spellcheck: "false", placeholder: typeWords(schema), "aria-describedby": `${id}-error` });
-    this.error = h("span", { class: "docs-bad", id: `${id}-error` });
-    this.root = h("div", { class: "docs-field" }, h("label", { for: id }, this.name), this.input, this.error);
-  }
-
-  /** @param {string} text */
-  complain(text) {
-    this.error.textContent = text;
-    this.input.toggleAttribute("aria-invalid", text !== "");
-    if (text) this.input.focus();
-  }
+/** One parameter of the form, with a place for what is wrong with it. @param {any} source @param {Route} route @param {any} parameter */
+function fieldOf(source, route, { name, in: place, required, schema }) {
+  const id = `${route.id}-${name}`;
+  const input = h("input", { id, autocomplete: "off", spellcheck: "false", placeholder: typeWords(follow(source, schema)), "aria-describedby": `${id}-error` });
+  const error = h("span", { class: "docs-bad", id: `${id}-error` });
+  const complain = (/** @type {string} */ text) => {
+    error.textContent = text;
+    input.toggleAttribute("aria-invalid", text !== "");
+    if (text) input.focus();
+  };
+  return { name, place, required, input, complain, root: h("div", { class: "docs-field" }, h("label", { for: id }, name), input, error) };
 }
 
 /** Return the value of a JSON text, or undefined if it is none. @param {string} text @returns {any} */

@@ -156,12 +156,8 @@ class Profile {
 
 /** Return the members that differ; an emptied member is null. @param {any} form @param {any} user */
 function changes(form, user) {
-  const found = /** @type {any} */ ({});
-  for (const { name } of FIELDS) {
-    const value = form.elements.namedItem(name).value.trim();
-    if (value !== (user[name] ?? "")) found[name] = value || (name === "name" ? value : null);
-  }
-  const hidden = form.elements.namedItem("protected").checked;
-  if (hidden !== user.protected) found.protected = hidden;
-  return found;
+  const value = (/** @type {string} */ name) => form.elements.namedItem(name).value.trim();
+  const texts = FIELDS.map(({ name }) => [name, value(name) || (name === "name" ? "" : null)]);
+  const given = [...texts, ["protected", form.elements.namedItem("protected").checked]];
+  return Object.fromEntries(given.filter(([name, now]) => (now ?? "") !== (user[name] ?? "")));
 }

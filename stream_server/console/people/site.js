@@ -59,18 +59,13 @@ export class Site {
     return this.remember(await this.get(`/v1/users/by-login/${encodeURIComponent(login)}`));
   }
 
-  /** Learn what the user liked and kept of late, so that the hearts and stars on show are right. */
-  async loadMarks() {
+  /** Learn what waits to be read or answered, and of late marks, so that the hearts and stars on show are right. What fails stays as it was. */
+  async loadCounts() {
     const learn = async (/** @type {"likes" | "favorites"} */ kind, /** @type {string} */ path) => {
       for (const { id } of (await this.get(path, { count: LONGEST_PAGE })).statuses) this.setMark(kind, id, true);
     };
-    await Promise.all([learn("likes", `/v1/users/${this.me.id}/likes`), learn("favorites", "/v1/users/me/favorites")]);
-  }
-
-  /** Learn what waits to be read or answered, and the marks. What fails stays as it was. */
-  async loadCounts() {
     await Promise.allSettled([
-      this.loadMarks(),
+      learn("likes", `/v1/users/${this.me.id}/likes`), learn("favorites", "/v1/users/me/favorites"),
       this.get("/v1/notifications", { count: 1 }).then((answer) => this.setCount("notifications", answer.unread)),
       this.get("/v1/users/me/requests", { count: LONGEST_PAGE }).then((answer) => this.setCount("requests", answer.users.length)),
       this.loadTalks(),

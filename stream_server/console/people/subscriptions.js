@@ -3,8 +3,7 @@
 
 import { toQuery } from "../client.js";
 import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
-import { field, form, formEnd, problemBox } from "../forms.js";
-import { copyText } from "../row_menu.js";
+import { copyText, field, form, formEnd, problemBox } from "../forms.js";
 import { RuleField } from "../rule_field.js";
 import { PUTS, showPrograms } from "../snippets.js";
 import { counted, filterText } from "./text.js";
@@ -103,7 +102,8 @@ const outcome = (one) => [time(one.sent), ` ${one.status ?? one.error}, ${counte
 
 /** The secret of a webhook, which no other answer shows. @param {any} app @param {string} secret */
 function secretBox(app, secret) {
-  return h("p", { class: "row", role: "status" }, "The secret, which is shown only here: ", h("code", {}, secret), h("button", { onclick: () => copyText(app, secret) }, "Copy"));
+  const shown = h("code", {}, secret);
+  return h("p", { class: "row", role: "status" }, "The secret, which is shown only here: ", shown, h("button", { onclick: () => copyText(app, secret, shown) }, "Copy"));
 }
 
 /** The form that makes a subscription, or changes one. @param {Page} page @param {any} one or null @param {() => Promise<void>} refresh @param {() => void} close */

@@ -2,7 +2,7 @@
 // Tells of posts that came while nobody saw their column: in the title of the tab, at the column, by a sound and by a
 // notification of the browser. The user's own choice, kept with the column, and never a part of an address.
 
-import { fill, h, icon } from "../dom.js";
+import { fill, h, icon, tool } from "../dom.js";
 import { problemBox } from "../forms.js";
 import { counted } from "../people/text.js";
 
@@ -28,7 +28,7 @@ export class Alerts {
     this.unread = this.noticed = this.noticedAt = this.timer = 0;
     this.isInView = true;
     this.badges = [0, 1].map(() => h("span", { class: "unread", hidden: true })); // in the column's head, and in its tab on a phone
-    this.sign = h("button", { class: "quiet", title: "Alerts are on", "aria-label": "Alerts are on", onclick: () => this.choose() }, icon("bell"));
+    this.sign = tool(icon("bell"), "Alerts are on", () => this.choose());
     this.tab = h("button", { class: "quiet", onclick: () => column.board.actions.focus(column) }); // of a phone
     this.look = () => { if (this.isSeen && this.unread) this.show(0); };
     this.observer = new IntersectionObserver((entries) => {

@@ -179,20 +179,16 @@ class People {
   /** @param {KeyboardEvent} event @returns {boolean} whether it means something here */
   key({ key }) {
     const find = (/** @type {string} */ selector) => /** @type {HTMLElement | null} */ (this.root.querySelector(selector));
-    if (key === "/") {
-      find(".people-search")?.focus();
-    } else if (key === ".") {
+    const act = Object.hasOwn(POST_KEYS, key) && POST_KEYS[key];
+    const button = act && document.activeElement?.closest("article.status")?.querySelector(`[data-act=${act}]`);
+    if (key === "/") find(".people-search")?.focus();
+    else if (key === ".") {
       find(".feed-new:not([hidden])")?.click();
       this.root.scrollTop = 0;
-    } else if (key === "j" || key === "k") {
-      neighbour(this.root.querySelectorAll("article.status, article.notice"), key === "j" ? 1 : -1)?.focus();
-    } else if (Object.hasOwn(POST_KEYS, key)) {
-      const button = document.activeElement?.closest("article.status")?.querySelector(`[data-act=${POST_KEYS[key]}]`);
-      if (button instanceof HTMLElement) button.click();
-      else this.app.say("Choose a post first, by j or k.", "warn");
-    } else {
-      return false;
-    }
+    } else if (key === "j" || key === "k") neighbour(this.root.querySelectorAll("article.status, article.notice"), key === "j" ? 1 : -1)?.focus();
+    else if (!act) return false;
+    else if (button instanceof HTMLElement) button.click();
+    else this.app.say("Choose a post first, by j or k.", "warn");
     return true;
   }
 
