@@ -422,7 +422,6 @@ async def test_a_row_reports_its_post_whose_page_has_the_time(site_api: Api, win
     await expect(time).to_have_text(re.compile(r"^\w+ \d+, \d{4}, \d\d:\d\d:\d\d$"))
 
 
-
 async def test_a_refused_column_can_be_tried_again_and_edited_in_its_place(site_api: Api, windows: Windows) -> None:
     user = await named_user(site_api, "rita")
     window = await windows.open(user, columns("fine", rule="retried from:newcomer"))
