@@ -36,6 +36,7 @@ REMOVED = {
     "| 'unanswered' | 'unavailable' | 'unknown_parameter' | 'unsupported_media_type' | 'upgrade_required' | "
     "'wrong_password'": GREW,
     "object ReportedContent has user: User": "it is null if the account is deleted",
+    "route GET /v1/admin/suspensions answers 200 application/json: UserPage": "each user has a suspension, too",
     "route POST /v1/ingest takes application/x-ndjson: BlockLine | DeleteLine | FollowLine | MuteLine | PostLine | "
     "ReinstateLine | SuspendLine | UnblockLine | UnfollowLine | UnmuteLine | UserLine": GREW,
     "command stream-server export needs: since, target": "a lake begins by default with the oldest entry of the log",
