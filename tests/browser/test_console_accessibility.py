@@ -62,6 +62,16 @@ async def column_menu(window: Window, _: Person) -> None:
     await expect(window.page.locator(".column .menu[open]")).to_be_visible()
 
 
+async def looking_back(window: Window, _: Person) -> None:
+    await window.page.keyboard.press("Escape")
+    column = await window.add_column("nougat", "cake")
+    await column.locator(".column-head summary").click()
+    await column.get_by_role("button", name="Look back").click()
+    await expect(column.locator(".brush")).to_be_visible()
+    await column.get_by_role("button", name="This hour").click()
+    await expect(column.locator(".state[data-state=range]")).to_be_visible()
+
+
 async def refused_column(window: Window, _: Person) -> None:
     columns = quote(json.dumps([{"rule": "nougat OR"}]))
     await window.page.keyboard.press("Escape")
@@ -121,11 +131,15 @@ async def post_menu(window: Window, person: Person) -> None:
 VIEWS = {
     "#/people": "nougat", "#/people/status/{status}": "nougat", "#/people/@{login}": "nougat",
     "#/people/notifications": "Notifications", "#/people/lists": "lists", "#/operations": "Workers",
+    "#/people/rules": "0 rules of", "#/people/subscriptions": "New subscription", "#/people/account": "session",
+    "#/people/account/streams": "events delivered", "#/people/account/password": "present password",
+    "#/people/moderation": "Reports", "#/people/moderation/suspensions": "Suspen", "#/people/moderation/audit": "Audit",
 }  # fmt: skip
 """The addresses of views, and a text that each shows when it is ready."""
 
 STATES: dict[str, Opener] = {
     "the door": door, "an account": sign_up, "streams": streams, "the menu of a column": column_menu,
+    "a column that looks back": looking_back,
     "the builder": builder, "the composer": composer, "the keys": keys, "the session": account,
     "a refused column": refused_column, **{path: view(path, text) for path, text in VIEWS.items()},
     "the menu of a post": post_menu, "/docs": docs,
