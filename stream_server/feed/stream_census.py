@@ -56,7 +56,7 @@ class StreamRow(msgspec.Struct):
 
 
 class CensusAnswer(msgspec.Struct):
-    """What one process answers: how many streams it has that are asked for, and the first of them or their sums."""
+    """The answer of one process: how many streams it has that are asked for, and the first of them or their sums."""
 
     total: int
     rows: list[StreamRow]

@@ -30,7 +30,7 @@ SETTLING_SECONDS = 2
 
 
 class Sample(msgspec.Struct, array_like=True):
-    """What one worker did in the ten seconds before ``at``, in seconds since 1970. Rates are per second."""
+    """The figures of one worker for the ten seconds before ``at``, in seconds since 1970. Rates are per second."""
 
     at: int
     worker: int

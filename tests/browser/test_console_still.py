@@ -163,7 +163,7 @@ LEFT_OUT = re.compile(r"^(\d+) posts are left out here")
 
 
 @pytest.mark.parametrize(("hidden", "came"), [(False, 2500), (True, 400)])
-async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool, came: int) -> None:  # noqa: FBT001
+async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool, came: int) -> None:  # noqa: FBT001 - a table's column
     """The newest are above it, what was read is below it, and what is between can be loaded."""
     asked: list[dict[str, Any]] = []
 

@@ -131,7 +131,7 @@ class DeedPage(paging.PageAnswer):
 
 
 class Suspension(msgspec.Struct):
-    """Who suspended a user, and why."""
+    """The administrator who suspended a user, and the reason."""
 
     by: Annotated[
         Id | None, Meta(description="the administrator; null if the suspension began before this was recorded")
