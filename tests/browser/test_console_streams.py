@@ -267,7 +267,8 @@ async def test_a_flood_does_not_freeze_the_page(
     record_property("frame_ms", found)  # type: ignore[operator]  # the fixture has no type
     print(found)  # noqa: T201 - the figure is what a person runs this test for
     await expect(column.locator(".post").first).to_contain_text("flood 999")
-    assert await column.locator(".post").count() == 300
+    rows = column.locator(".rows > article")
+    assert await rows.count() == 300, "posts, and perhaps a row for those that one late frame left out"
     assert found["frames"] >= 5, "the page drew meanwhile"
     await expect(column.locator(".end-note")).to_contain_text("The newest 300 are shown")
 

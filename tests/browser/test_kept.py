@@ -271,7 +271,7 @@ async def _has_statuses(api: Api, path: str, token: str) -> bool:
 PLACE = """() => {
   const article = document.activeElement.closest("article");
   const top = Math.round(article?.getBoundingClientRect().top);
-  return [document.querySelectorAll("main article").length, article?.textContent.slice(0, 60), top];
+  return [document.querySelectorAll("main article").length, article?.querySelector("p[dir=auto]").textContent, top];
 }"""
 """How many posts are shown, and which one has the focus, and where on the page it stands."""
 
