@@ -333,9 +333,7 @@ def layout() -> list[list[tuple[int, int]]]:
 
 def is_awake(node: Node) -> bool:
     """Whether a node's process runs and is not frozen."""
-    if node.process is None or node.process.poll() is not None:
-        return False
-    return state(node.process.pid) != "T"
+    return node.process is not None and node.process.poll() is None and state(node.process.pid) != "T"
 
 
 def wait_until(check: Callable[[], object], seconds: float, what: str) -> None:
@@ -354,15 +352,18 @@ def _is_true(check: Callable[[], object]) -> bool:
 
 
 def _follows(replica: Node, primary: Node) -> bool:
-    """Whether a replica has the replication id of its primary.
+    """Whether a replica has the replication id of its primary and has reached its offset.
 
-    One whose PSYNC was refused copies by the old SYNC, and then takes an id of its own. So its link is cut again.
+    One whose PSYNC was refused copies by the old SYNC. It says "up" and counts its offset from there, so it stays
+    behind for good, under its own id or the primary's. So its link is cut again.
     """
-    state = replica.info()
-    if state["master_link_status"] == "up" and state["master_replid"] != primary.info()["master_replid"]:
+    wanted, found = primary.info(), replica.info()
+    is_up = found["master_link_status"] == "up"
+    same_id = found["master_replid"] == wanted["master_replid"]
+    is_same = same_id and found["slave_repl_offset"] >= wanted["master_repl_offset"]
+    if is_up and not is_same:
         primary.run("CLIENT", "KILL", "TYPE", "replica")
-        return False
-    return bool(state["master_link_status"] == "up")
+    return is_up and is_same
 
 
 def _owners(nodes: Iterable[Node], slot: int) -> set[str]:

@@ -155,7 +155,7 @@ class Replica:
                     self._enter(ReplicaState.AWAY)
                 if self.state is ReplicaState.USABLE:
                     return
-                # A replica may stay behind for good. One of Redis 7.0 said "up" of its link and stood still.
+                # A replica may stay behind for good. One whose PSYNC was refused says "up" and counts from its copy.
                 if pause == PROBE_PAUSE_SECONDS[1]:
                     self.client.leave_replica()
             await asyncio.sleep(pause)

@@ -263,10 +263,20 @@ async def _page(store: Store, uid: str, status: str) -> bytes | None:
     return await asyncio.create_task(request())
 
 
-async def _is_read_from_replica(store: Store, uid: str, status: str) -> bool:
-    before = store.replicas[0].answered
-    assert await _page(store, uid, status)
-    return store.replicas[0].answered > before
+async def _read_from_replica(cluster: PrivateCluster, store: Store, uid: str, status: str) -> None:
+    """Wait until a page comes from a replica. The failure tells all states, as no log tells of one that is behind."""
+    (replica,), core = store.replicas, cluster.owner()
+
+    async def is_read() -> bool:
+        before = replica.answered
+        assert await _page(store, uid, status)
+        return replica.answered > before
+
+    try:
+        await eventually(is_read)
+    except AssertionError:
+        states = [node.info() for node in (core, *cluster.replicas(core))]
+        raise AssertionError(f"{replica.state}, refused {replica.refused} times: {states}") from None
 
 
 @contextmanager
@@ -286,13 +296,12 @@ async def test_pages_come_from_another_replica_if_one_stays_behind(cluster: Priv
     store = await opened(replica_urls=cluster.url)
     people, guide = People(store), store.replicas[0].client._guide
     ann = await people.user("Ann")
-    await eventually(partial(_is_read_from_replica, store, ann, (await people.status(ann))["id"]))
+    await _read_from_replica(cluster, store, ann, (await people.status(ann))["id"])
     assert guide is not None
     assert guide.address is not None
     (behind,) = [node for node in cluster.replicas(cluster.owner()) if node.port == guide.address[1]]
     with _cut_off(behind, cluster):
-        status = (await people.status(ann))["id"]
-        await eventually(partial(_is_read_from_replica, store, ann, status), what="the other replica")
+        await _read_from_replica(cluster, store, ann, (await people.status(ann))["id"])
         assert guide.address != ("127.0.0.1", behind.port)
 
 
@@ -321,12 +330,7 @@ async def test_a_page_lacks_nothing_that_has_moved_with_the_slot_of_the_core(
     people, (core, other, *_) = People(store), cluster.primaries()
     ann, (replica,) = await people.user("Ann"), store.replicas
     status = (await people.status(ann))["id"]
-
-    try:
-        await eventually(partial(_is_read_from_replica, store, ann, status))
-    except AssertionError:  # the log tells of a replica that is away or foreign, and of none that is behind
-        states = [node.info() for node in (core, *cluster.replicas(core))]
-        raise AssertionError(f"{replica.state}, refused {replica.refused} times: {states}") from None
+    await _read_from_replica(cluster, store, ann, status)
     cluster.open_slot(CORE_SLOT, core, other)
     key = keys.key_for("status", status)
     core.run("MIGRATE", "127.0.0.1", other.port, key, 0, 5000)
