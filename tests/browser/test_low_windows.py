@@ -191,11 +191,9 @@ async def test_a_finger_scrolls_past_the_map_and_draws_when_told(
         await expect(button).to_have_attribute("aria-pressed", "false")
         assert await swipe(page, cdp, 0, 100) < -50
         await expect(boxes).to_have_count(1)
-        box = await page.locator(".map").bounding_box()
-        assert box is not None
-        await page.mouse.move(box["x"] + 200, box["y"] + 20)
+        await page.locator(".map").hover(position={"x": 200, "y": 20})  # it waits until nothing scrolls any more
         await page.mouse.down()
-        await page.mouse.move(box["x"] + 240, box["y"] + 60)
+        await page.locator(".map").hover(position={"x": 240, "y": 60})
         await page.mouse.up()
         await expect(boxes).to_have_count(2)
         await page.locator(".map").press("Enter")

@@ -176,12 +176,10 @@ def _members(app: AppValues, kept: NamedSubscription, *, is_waiting: bool) -> di
 
 
 def _distance(head: Position, first_ms: int, cursor: Position) -> dict[str, float]:
-    """Return how far a cursor is behind the head. ``first_ms`` is the time of the oldest entry."""
+    """Return how far a cursor is behind the head. ``first_ms`` is the time of the oldest entry, 0 if none is known."""
     behind = max(0, head.n - cursor.n)
-    return {
-        "behind": behind,
-        "behind_seconds": max(0, head.ms - max(cursor.ms, first_ms)) / 1000 if behind else 0,
-    }
+    from_ms = max(cursor.ms, first_ms) or head.ms  # the start of the log has no time: it is 0, and not in 1970
+    return {"behind": behind, "behind_seconds": max(0, head.ms - from_ms) / 1000 if behind else 0}
 
 
 _PATH = "/v1/subscriptions/{subscription}"
