@@ -7,6 +7,7 @@ the log, and it reads every missed entry from the log. The feed calls the hub. T
 ``rollback_detector``     finds out that Redis lost the end of the log, and announces the rollback on the log
 ``log_reader``            reads pages of the log for clients that catch up
 ``stream_directory``      lists, limits, closes and prolongs the open streams of a user over all processes
+``stream_description``    describes an open stream for a list
 ``stream_sums``           adds open streams up by user
 ``stream_census``         lists the open streams of all users and processes for an operator, and finds one
 ``token_validity_cache``  remembers which tokens are valid, until the log says otherwise

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stream_server.errors import ApiError, InvalidCursor
-from stream_server.events.position import format_iso_time
+from stream_server.feed.stream_description import StreamDescription, describe_stream, entries_behind
 from stream_server.feed.stream_sums import MAX_SUMS, SumOrder, SumTable, UserSum
 from stream_server.hub.client import Client
 from stream_server.hub.hub import Hub
@@ -27,31 +27,18 @@ logger = logging.getLogger(__name__)
 SLICE_CLIENTS = 1000
 """Clients that are looked at in one iteration of the event loop, about 1 ms."""
 
-LATEST = 253_402_300_799
-"""The end of the year 9999, in seconds since 1970, for a token that never expires."""
-
 Order = Literal["behind", "buffer", "delivered", "opened"]
 
 
-class StreamRow(msgspec.Struct):
+class StreamRow(StreamDescription):
     """One open stream of any process. ``rank`` is its value in the order that was asked for, ``framing`` a name."""
 
     rank: float
     uid: str
-    connection: str
     reader: str
     process: str
     worker: int
     framing: str
-    path: str
-    parameters: str
-    opened: str
-    expires: str
-    since: str
-    cursor: str
-    live: bool
-    delivered: int
-    behind: int
     buffer_bytes: int
 
 
@@ -167,10 +154,11 @@ class StreamCensus:
     async def _sum_own(self, question: CensusQuestion) -> CensusAnswer:
         clients, table, total = self._hub.registry.list_clients(), SumTable(), 0
         for start in range(0, len(clients), SLICE_CLIENTS):
+            head = self._hub.head
             rows = [
                 UserSum(
-                    each.user_id, "" if each.user_id else each.token.jti, 1, each.delivered, self._behind(each),
-                    _buffer_bytes(each),
+                    each.user_id, "" if each.user_id else each.token.jti, 1, each.delivered,
+                    entries_behind(each, head), _buffer_bytes(each),
                 )
                 for each in clients[start : start + SLICE_CLIENTS]
                 if not each.is_poll and each.disconnect_reason is None
@@ -181,7 +169,7 @@ class StreamCensus:
         return CensusAnswer(total, [], table.largest(question.order, question.count))
 
     def _rank(self, question: CensusQuestion, clients: Sequence[Client]) -> Iterator[tuple[float, str, Client]]:
-        order, wanted = question.order, question.connection
+        order, wanted, head = question.order, question.connection, self._hub.head
         for client in clients:
             if client.is_poll or client.disconnect_reason is not None:
                 continue  # no bytes are written to it
@@ -192,20 +180,14 @@ class StreamCensus:
             elif order == "delivered":
                 rank = client.delivered
             else:
-                rank = self._behind(client) if order == "behind" else _buffer_bytes(client)
+                rank = entries_behind(client, head) if order == "behind" else _buffer_bytes(client)
             yield rank, client.connection_id, client
 
-    def _behind(self, client: Client) -> int:
-        return 0 if client.is_live else max(0, self._hub.head.n - client.position.n)
-
     def _describe(self, rank: float, client: Client) -> StreamRow:
-        token, position = client.token, self._hub.head if client.is_live else client.position
-        expires = format_iso_time(int(min(token.expires_at, LATEST) * 1000))
         return StreamRow(
-            rank, client.user_id, client.connection_id, "" if client.user_id else token.jti, self._process,
-            self._worker, client.framing.name, client.path, client.parameters, format_iso_time(int(client.opened_ms)),
-            expires, client.since.cursor, position.cursor, client.is_live, client.delivered, self._behind(client),
-            _buffer_bytes(client),
+            **msgspec.structs.asdict(describe_stream(client, self._hub.head)), rank=rank, uid=client.user_id,
+            reader="" if client.user_id else client.token.jti, process=self._process, worker=self._worker,
+            framing=client.framing.name, buffer_bytes=_buffer_bytes(client),
         )  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from contextlib import suppress
 import msgspec
 
 from stream_server.errors import ApiError
-from stream_server.events.position import format_iso_time
 from stream_server.feed.stream_census import StreamCensus
+from stream_server.feed.stream_description import StreamDescription, describe_stream
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import Client, StreamToken
 from stream_server.hub.hub import Hub
@@ -42,34 +42,6 @@ The rows of others stay until they expire. The process does not find these strea
 
 RENEW_SECONDS = 10.0
 """Interval in seconds at which the process renews its lease."""
-
-
-class StreamDescription(msgspec.Struct):
-    """One open stream, as its user sees it in a list.
-
-    Attributes:
-        connection: Id of the stream, as in its `hello`.
-        path: The path of its request.
-        parameters: The filters of its request, as a query.
-        opened: When it was opened, in ISO 8601.
-        expires: When its token expires, in ISO 8601.
-        since: The cursor after which it began.
-        cursor: The cursor that it has reached.
-        live: Whether it is at the head of the log. If not, it catches up.
-        delivered: Number of events written to it.
-        behind: Number of log entries between its position and the head.
-    """
-
-    connection: str
-    path: str
-    parameters: str
-    opened: str
-    expires: str
-    since: str
-    cursor: str
-    live: bool
-    delivered: int
-    behind: int
 
 
 OrderedStream = tuple[float, StreamDescription]
@@ -296,11 +268,4 @@ class StreamDirectory:
         return [client for client in clients if not client.is_poll and client.disconnect_reason is None]
 
     def _describe(self, client: Client) -> OrderedStream:
-        hub = self._hub
-        position = hub.head if client.is_live else client.position
-        stream = StreamDescription(
-            client.connection_id, client.path, client.parameters, format_iso_time(int(client.opened_ms)),
-            format_iso_time(int(client.token.expires_at * 1000)), client.since.cursor, position.cursor, client.is_live,
-            client.delivered, max(0, hub.head.n - position.n),
-        )  # fmt: skip
-        return client.opened_ms, stream
+        return client.opened_ms, describe_stream(client, self._hub.head)
