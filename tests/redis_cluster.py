@@ -358,9 +358,9 @@ def _follows(replica: Node, primary: Node) -> bool:
     behind for good, under its own id or the primary's. So its link is cut again.
     """
     wanted, found = primary.info(), replica.info()
-    is_up = found["master_link_status"] == "up"
+    is_up: bool = found["master_link_status"] == "up"
     same_id = found["master_replid"] == wanted["master_replid"]
-    is_same = same_id and found["slave_repl_offset"] >= wanted["master_repl_offset"]
+    is_same: bool = same_id and found["slave_repl_offset"] >= wanted["master_repl_offset"]
     if is_up and not is_same:
         primary.run("CLIENT", "KILL", "TYPE", "replica")
     return is_up and is_same
