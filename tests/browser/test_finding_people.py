@@ -77,6 +77,9 @@ async def test_somebody_who_follows_nobody_is_shown_people(site_api: Api, window
 
     await eventually(follows, what="the follow is sent")
     await expect(window.post("I write")).to_have_count(1)
+    asked = list[str]()
+    window.page.on("request", lambda request: asked.append(request.url))
     await window.go("#/people/mentions", "Nobody has mentioned you")
     await window.go("#/people", "I write")
     await expect(window.page.locator(".to-follow .user-row")).to_have_count(0)
+    assert not any("suggested" in url for url in asked)
