@@ -109,6 +109,31 @@ async def test_a_draft_is_of_one_user_and_goes_when_it_is_sent(site_api: Api, wi
     assert await window.page.evaluate(DRAFTS) == []
 
 
+async def test_a_message_and_a_comment_stay_where_they_were_written(site_api: Api, windows: Windows) -> None:
+    """Each until it is sent."""
+    hugo, ines = await named_user(site_api, "hugo_h"), await named_user(site_api, "ines_h")
+    talk = await site_api.done("POST", "/v1/talks", token=mint(hugo["id"]), json={"people": [ines["id"]]})
+    await site_api.post(hugo["id"], "to be commented on")
+    window = await windows.open(hugo, f"/#/people/talks/{talk['id']}")
+    message, comment = window.page.get_by_label("Message", exact=True), window.page.get_by_label("Your comment")
+    await message.fill("half a message")
+    await window.page.reload()
+    await expect(message).to_have_value("half a message")
+    await message.press("Enter")
+    await expect(window.page.get_by_role("log")).to_contain_text("half a message")
+    await expect(message).to_have_value("")
+    await window.go("#/people/@hugo_h", "to be commented on")
+    await window.button("Comment").click()
+    await comment.fill("half a comment")
+    await window.page.reload()
+    await window.button("Comment").click()
+    await expect(comment).to_have_value("half a comment")
+    await comment.press("Enter")
+    await expect(window.page.locator(".comments-list")).to_contain_text("half a comment")
+    await expect(comment).to_have_value("")
+    assert await window.page.evaluate(DRAFTS) == []
+
+
 async def press(keyboard: CDPSession, key: str, modifiers: int = 0) -> None:
     """Press a key as an input method does."""
     given: dict[str, Any] = {"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": OF_INPUT_METHOD}
