@@ -14,14 +14,14 @@
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { decoded, fill, h, icon, tool } from "./dom.js";
+import { decoded, fill, h, icon, showLost, tool } from "./dom.js";
 import { compose } from "./people/composer.js";
 import { explain, newKey } from "./forms.js";
 import { isShortcut, keySwitch } from "./keys.js";
-import { showLost } from "./lost.js";
 import { moderationLink } from "./people/user_row.js";
 import { Parked, placeOf } from "./place.js";
-import { askToReplace, openClient, scopesOf, showSignIn, store, takeCode } from "./session.js";
+import { askToReplace, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import { store } from "./stored.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
@@ -65,7 +65,7 @@ export const app = {
   title: (text) => void (document.title = (/^\(\d+\) /.exec(document.title)?.[0] ?? "") + (text ? `${text} · stream-server` : "stream-server")), // the number is of alerts
   /** What can be taken back for some seconds, such as a delete: `app.undo.later({text, method, path})`, see undo.js. */
   undo: new Undo(client, notes, (error) => say(explain(error), "danger")),
-  /** Opens the window that writes a post. @param {Record<string, any>} [draft] {message?, in_reply_to?, origin?, group?, location?} */
+  /** Opens the window that writes a post. @param {{in_reply_to?: string, reply_to?: string}} [draft] the post that is answered, and its author's username */
   compose: (draft) => compose(app, draft),
   /** Says in the bar how the view's connection does. @param {string} text @param {string} [kind] "live", "wait", "bad" or "" */
   setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind), voice.tell(kind, text)),
@@ -79,14 +79,9 @@ function say(text, kind = "ok") {
   setTimeout(() => note.remove(), kind === "ok" ? 4000 : 9000);
 }
 
-/** Awaits some work, and says what went wrong. @template T @param {() => Promise<T>} work @returns {Promise<T | undefined>} */
-async function attempt(work) {
-  try {
-    return await work();
-  } catch (error) {
-    say(explain(error), "danger");
-    return undefined;
-  }
+/** Awaits some work, and says what went wrong. @template T @param {() => Promise<T>} work @returns {Promise<T | void>} */
+function attempt(work) {
+  return work().catch((error) => say(explain(error), "danger"));
 }
 
 /** Puts the notes into the window on top: a modal one lies over all else, and lets no screen reader hear it. */

@@ -6,10 +6,10 @@ import { Chips, splitAtCommas } from "./chips.js";
 import { fill, h } from "./dom.js";
 import { newFilter, ownStart, readFilter, titleOf, toHash, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
-import { explain } from "./forms.js";
+import { draftAt, draftPlace, explain } from "./forms.js";
 import { saveRule } from "./rule_form.js";
 import { marked, refusalOf, RuleField } from "./rule_field.js";
-import { store, stored } from "./session.js";
+import { store } from "./stored.js";
 import { Trial } from "./trial.js";
 
 const CHECK_MS = 300; // after the last key
@@ -22,8 +22,8 @@ export class Builder {
     this.onDone = onDone;
     this.before = filter;
     this.name = name;
-    this.place = `stream-server.draft.${app.user.id}.${name}`;
-    this.draft = JSON.parse(stored("sessionStorage", this.place) || "null");
+    this.place = draftPlace(app, name);
+    this.draft = draftAt(this.place);
     const parts = this.draft ? readFilter(this.draft.filter) : filter ?? newFilter();
     const onChange = () => this.changed();
     this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
@@ -33,11 +33,11 @@ export class Builder {
     this.fields = [this.words, this.people, this.languages];
     this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
-    this.rule = new RuleField(app.client, { label: "Further conditions, as a rule", value: parts.rule, onChange });
+    this.rule = new RuleField(app.client, { label: "Further conditions, as a rule", value: parts.rule });
     this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says" });
     this.map = new WorldMap(parts.boxes, onChange);
     this.shownRule = h("code", { class: "rule" });
-    this.trial = new Trial(app);
+    this.trial = new Trial(app, (refused) => this.rule.mark(refused, ownStart(this.filter)));
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
     this.window = app.dialog(filter ? "Change the filter" : "Add a column", this.draw(), { wide: true, class: "builder" });

@@ -132,3 +132,7 @@ export const tool = (sign, label, onclick) => h("button", { type: "button", clas
 
 /** @param {string} label @param {() => any} onclick @param {string} [kind] a class, such as "danger" */
 export const entry = (label, onclick, kind = "") => h("button", { type: "button", class: ["menu-entry", kind], onclick }, h("bdi", {}, label));
+
+/** Says that an address names nothing. @param {Element} root @param {string} kind what is missing, such as "page" @param {string} name @param {[string, string][]} links where to go instead: addresses, and what stands there */
+export const showLost = (root, kind, name, links) => fill(root, h("section", { class: "card" }, h("h1", { tabindex: "-1" }, `There is no ${kind} `, isolate(name.slice(0, 80))),
+  h("p", { class: "row" }, links.map(([href, text]) => h("a", { class: "button", href }, text)))));

@@ -5,7 +5,8 @@
 
 import { fromHash, short } from "./filter.js";
 import { newKey } from "./forms.js";
-import { BASE, store, stored } from "./session.js";
+import { BASE } from "./session.js";
+import { store, stored } from "./stored.js";
 
 export const KEPT = `stream-server.columns${BASE}`;
 const MAX_GONE = 200;

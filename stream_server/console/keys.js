@@ -3,7 +3,7 @@
 // nobody meant (WCAG 2.1.4). The browser keeps the choice for all pages.
 
 import { h } from "./dom.js";
-import { store, stored } from "./session.js";
+import { store, stored } from "./stored.js";
 
 const CHOICE = "stream-server.keys";
 

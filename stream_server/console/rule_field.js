@@ -3,7 +3,8 @@
 // of the server, which has those of installed filters too.
 
 import { fill, h } from "./dom.js";
-import { explain, forPeople, problemBox } from "./forms.js";
+import { explain, forPeople, newKey, problemBox } from "./forms.js";
+import { isComposing } from "./keys.js";
 
 const SHOWN = 8; // completions at one time
 
@@ -22,17 +23,16 @@ export function marked(text, from) {
 }
 
 export class RuleField {
-  /** @param {import("./client.js").Client} client @param {{label: string, value?: string, onChange?: () => void}} options */
-  constructor(client, { label, value = "", onChange = () => {} }) {
+  /** @param {import("./client.js").Client} client @param {{label: string, value?: string}} options */
+  constructor(client, { label, value = "" }) {
     this.client = client;
-    this.onChange = onChange;
     this.chosen = -1;
-    const id = `rule-${Math.random().toString(36).slice(2)}`;
+    const id = `rule-${newKey()}`;
     this.marks = h("div", { class: "rule-marks", "aria-hidden": "true" });
     this.input = h("textarea", {
       id, name: "rule", rows: 2, spellcheck: "false", autocapitalize: "none", placeholder: "-is:repost (tea OR cake) has:links meta.room:7", value,
       "aria-autocomplete": "list", "aria-controls": `${id}-list`, "aria-describedby": `${id}-problem ${id}-help`,
-      oninput: (/** @type {InputEvent} */ event) => this.changed(event.isComposing), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
+      oninput: (/** @type {InputEvent} */ event) => this.changed(isComposing(event)), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       onblur: () => this.offer([]), onscroll: () => (this.marks.scrollTop = this.input.scrollTop),
     });
     this.list = h("ul", { id: `${id}-list`, class: "completions", role: "listbox", "aria-label": "Operators", hidden: true });
@@ -52,11 +52,10 @@ export class RuleField {
     return /[^\s()"]*$/.exec(this.value.slice(0, this.input.selectionStart))?.[0] ?? "";
   }
 
-  /** @param {boolean} isComposing */
-  changed(isComposing) {
+  /** @param {boolean} isUnsettled */
+  changed(isUnsettled) {
     this.unmark();
-    this.onChange();
-    if (isComposing || !this.word) this.offer([]);
+    if (isUnsettled || !this.word) this.offer([]);
     else void this.complete();
   }
 
@@ -94,14 +93,14 @@ export class RuleField {
   take(at) {
     const [end, { word }] = [this.input.selectionStart, this];
     this.input.setRangeText((word[0] === "-" ? "-" : "") + this.list.children[at].dataset.text, end - word.length, end, "end");
-    this.changed(false);
+    this.input.dispatchEvent(new InputEvent("input", { bubbles: true })); // for this field, and for the form around it
   }
 
   /** @param {KeyboardEvent} event */
   key(event) {
     const count = this.list.childElementCount;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.isComposing) return;
+    if (isComposing(event)) return;
     if (event.key === " " && event.ctrlKey) void this.complete();
     else if (step && count) this.choose((this.chosen + step + count) % count);
     else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey && count) this.take(this.chosen);
@@ -114,16 +113,6 @@ export class RuleField {
     fill(this.problem);
     fill(this.marks);
     this.input.removeAttribute("aria-invalid");
-  }
-
-  /** Awaits a write, and marks the mistake if the server refuses its rule. @param {() => Promise<any>} work @returns {Promise<any>} null after a mistake */
-  told(work) {
-    return work().catch((error) => {
-      if (!error.column) throw error;
-      this.mark(error);
-      this.input.focus();
-      return null;
-    });
   }
 
   /** Says why the server does not take the rule, and marks the place in the field. @param {import("./client.js").ApiError} refusal @param {number} [before] code points of the rule before the text of the field @returns {boolean} false if the place is not in the field */

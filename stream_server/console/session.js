@@ -1,6 +1,5 @@
 // @ts-check
-// What the browser keeps: texts, and the console's session, which all tabs share, a sign-in link or a password begins, and one
-// tab refreshes.
+// The console's session, which the browser keeps for all tabs, a sign-in link or a password begins, and one tab refreshes.
 
 import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
@@ -10,25 +9,6 @@ import { field, form, problemBox } from "./forms.js";
 export const BASE = new URL("..", import.meta.url).pathname.slice(0, -1);
 const KEY = `stream-server.session${BASE}`; // servers below two paths of one host share what the browser keeps
 const LOCK = `stream-server.refresh${BASE}`;
-
-/** A text that the browser keeps, for this tab (`sessionStorage`) or for all. It may refuse both to a page. @param {"localStorage" | "sessionStorage"} where @param {string} key @returns {string} "" if nothing is kept */
-export function stored(where, key) {
-  try {
-    return globalThis[where].getItem(key) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-/** @param {"localStorage" | "sessionStorage"} where @param {string} key @param {string} text "" forgets what was kept */
-export function store(where, key, text) {
-  try {
-    if (text) globalThis[where].setItem(key, text);
-    else globalThis[where].removeItem(key);
-  } catch {
-    // It is then known to this page alone.
-  }
-}
 
 /** The scopes that the token names, in order. The server decides; the console only hides what would be refused. @param {Client} client @returns {string[]} */
 export function scopesOf(client) {

@@ -12,9 +12,10 @@ import { inTurn } from "./streams/turns.js";
 const SHOWN = 3;
 
 export class Trial {
-  /** @param {any} app */
-  constructor(app) {
+  /** @param {any} app @param {(refused: any) => any} mark shows a mistake where the rule is written */
+  constructor(app, mark) {
     this.app = app;
+    this.mark = mark;
     this.rule = ""; // of which the result is shown
     this.chart = new CountChart(app.client);
     this.root = h("div", { class: "trial", "aria-live": "polite" });
@@ -41,7 +42,7 @@ export class Trial {
       this.draw(found);
       await this.chart.show(rule);
     } catch (error) {
-      if (rule === this.rule) fill(this.root, h("p", { class: "problem" }, explain(error)));
+      if (rule === this.rule) fill(this.root, error.column ? void this.mark(error) : h("p", { class: "problem" }, explain(error)));
     }
     if (rule === this.rule) this.root.scrollIntoView({ block: "nearest" });
   }

@@ -9,9 +9,9 @@ const SECONDS = 8; // while the note is neither pointed at nor focused
 const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
 
 /**
- * @typedef {{text: string, method?: string, path?: string, body?: any, hides?: string, done?: (answer: any) => void, undone?: () => void}} Deed
+ * @typedef {{text: string, method?: string, path?: string, body?: any, hides?: string, item?: any, done?: (answer: any) => void, undone?: () => void}} Deed
  *   `text` tells what was done; `method` and `path` are of its write, and a deed of this page alone has none; `hides` is
- *   the sign of the elements that it takes away, see `tie`. One of `done` and `undone` is called once.
+ *   the sign of the elements that it takes away, see `tie`; `item` is what it adds to a list. One of `done` and `undone` is called once.
  */
 
 export class Undo {
@@ -27,6 +27,11 @@ export class Undo {
   /** Whether a write waits that will do this. @param {string} method @param {string} path */
   has(method, path) {
     return this.waiting.get(path)?.method === method;
+  }
+
+  /** What waits and adds something to the list at a path. @param {string} path @returns {any[]} */
+  adding(path) {
+    return [...this.waiting.values()].filter((deed) => deed.method !== "DELETE" && deed.path?.startsWith(`${path}/`));
   }
 
   /** Hides an element while a deed waits that takes one of the signs away. @template {HTMLElement} T @param {T} element @param {...string} signs without blanks @returns {T} */
@@ -58,7 +63,7 @@ export class Undo {
 
   /** Does something that can be taken back. If the opposite waits, that is taken back instead. @param {Deed} given */
   later(given) {
-    const key = given.path ?? Symbol(given.text);
+    const key = given.path?.split("?")[0] ?? Symbol(given.text);
     const before = this.waiting.get(key);
     if (this.takeBack(key) && before.method !== given.method) return;
     const deed = { ...given, key, uid: this.client.user?.id, timer: 0, isSent: false, note: /** @type {any} */ (null) };

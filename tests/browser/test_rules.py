@@ -138,6 +138,31 @@ async def test_a_rule_is_saved_and_its_draft_outlives_a_reload(site_api: Api, wi
     await page.set_viewport_size(DESKTOP)
 
 
+async def test_a_mistake_is_told_once_when_a_rule_is_tried(site_api: Api, windows: Windows) -> None:
+    """At the field, also before it is checked while one writes: in the form of saved rules, and in that of a column."""
+    window = await windows.open(await named_user(site_api, "siv"), "/#/people/rules")
+    window.expects_refusals = True
+    page = window.page
+    told = page.locator(".problem").filter(has_text="unknown operator form:", visible=True)
+    field, attempt = page.get_by_label("Rule", exact=True), window.button("Try the past hour")
+    await field.fill("quince form:siv")
+    await attempt.click()
+    await expect(page.locator(".trial")).to_have_text("")
+    await expect(told).to_have_count(1)
+    await page.reload()  # and as a draft, which nobody has checked
+    await attempt.click()
+    await expect(page.locator(".trial")).to_have_text("")
+    await expect(told).to_have_count(1)
+    await window.go("#/streams", "")
+    await page.keyboard.press("c")
+    builder = page.get_by_role("dialog")
+    await builder.get_by_label("Further conditions").fill("quince form:siv")
+    await expect(builder.locator(".mistake")).to_be_visible()
+    await builder.get_by_role("button", name="Try the past hour").click()
+    await expect(builder.locator(".trial")).to_have_text("")
+    await expect(told).to_have_count(1)
+
+
 async def test_a_saved_rule_is_changed_in_place_and_deleted(site_api: Api, windows: Windows) -> None:
     """A change keeps the id and the focus. A delete can be undone. The count follows."""
     sue = await named_user(site_api, "sue", "Sue")

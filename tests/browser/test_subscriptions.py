@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser.windows import DESKTOP, PHONE, Windows, named_user
 from tests.challenge_endpoint import challenge_endpoint
@@ -147,3 +147,58 @@ async def test_a_subscription_is_copied_as_code(site_api: Api, windows: Windows,
             assert await asyncio.to_thread(program.process.wait, PATIENCE) == 0, program.err
         made = await site_api.done("GET", "/v1/subscriptions/sent", token=token)
         assert (made["parameters"], made["deliver"]["batch"]) == (sent["parameters"], 3)
+
+
+async def test_a_subscription_that_chooses_nothing_is_refused_at_its_rule(site_api: Api, windows: Windows) -> None:
+    """In words of the form: the API names parameters that are no fields. A mistake in the rule is marked there."""
+    per = await named_user(site_api, "per")
+    window = await windows.open(per, "/#/people/subscriptions")
+    window.expects_refusals = True
+    await window.button("New subscription").click()
+    form = window.page.get_by_role("form", name="New subscription")
+    rule, make = form.get_by_label("Rule"), form.get_by_role("button", name="Make")
+    await form.get_by_label("Name").fill("nothing")
+    for others in ("", "kinds=post"):
+        await form.get_by_label("Further parameters").fill(others)
+        await make.click()
+        await expect(form.locator(".field:has([name=rule]) + .problem")).to_have_text(
+            "Write a rule, or choose the events by further parameters, such as sample=10."
+        )
+        await expect(rule).to_be_focused()
+    await rule.fill("tangelo (")
+    await make.click()
+    await expect(form.locator(".mistake")).to_be_visible()
+    await expect(form.get_by_role("alert").filter(has_text=re.compile("."))).to_have_count(1)
+    await form.get_by_label("Further parameters").fill("sample=10")
+    await rule.fill("")
+    await make.click()
+    await expect(window.page.get_by_role("listitem").filter(has_text="nothing")).to_contain_text("sample: 10")
+
+
+GAP = """row => {
+  const bottoms = [...row.querySelectorAll(".entry .row > *")].map(one => one.getBoundingClientRect().bottom);
+  return row.querySelectorAll(".entry")[1].getBoundingClientRect().top - Math.max(...bottoms);
+}"""
+"""How far the lowest button of a subscription is above the next line, in pixels."""
+
+
+async def test_a_subscription_is_told_in_whole_lines(site_api: Api, windows: Windows) -> None:
+    """No button touches the next line at any width, and no time is told that the server does not say."""
+    pol = await named_user(site_api, "pol")
+    parameters = {"rule": "tangelo OR pomelo OR medlar has:links"}
+    await site_api.done("PUT", "/v1/subscriptions/orders", token=mint(pol["id"]), json={"parameters": parameters})
+
+    async def leave_out(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        found["subscriptions"][0] |= {"behind": 1, "behind_seconds": None, "kept_seconds": None}
+        await route.fulfill(json=found)
+
+    window = await windows.open(pol, "/#/people")
+    await window.page.route("**/v1/subscriptions", leave_out)
+    await window.go("#/people/subscriptions", "at most 1 event behind")
+    row = window.page.get_by_role("listitem").filter(has_text="orders")
+    await expect(row.locator(".entry").nth(1)).to_have_text(re.compile(r"^at most 1 event behindused at [\d:]+$"))
+    for width in (320, 480, 640, 1000):
+        await window.page.set_viewport_size({"width": width, "height": 700})
+        assert await row.evaluate(GAP) >= 6, f"at {width} pixels"
+    await window.page.set_viewport_size(DESKTOP)

@@ -2,7 +2,7 @@
 /** Lists and groups: the user's own, invitations, and one of them with its posts and its members. */
 
 import { fill, h, isolate } from "../dom.js";
-import { field, form, formEnd, problemBox } from "../forms.js";
+import { draftPlace, field, form, formEnd, opener, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
 import { tabbed } from "./page.js";
 import { counted, userLink } from "./text.js";
@@ -18,36 +18,33 @@ const KINDS = /** @type {Record<string, string>} */ ({
 });
 
 /**
- * Return a row with a button, which shows the form of a list or a group beneath, and hides it again. The form keeps what was
- * written if the server refuses it, and its key, so that a retry makes nothing twice.
- * @param {"list" | "group"} kind @param {any} given what is changed, or {} for a new one @param {(body: any, key: string) => Promise<any>} send
+ * Return a row with a button, which shows the form of a list or a group beneath. The form keeps what was written if the server
+ * refuses it, and its key, so that a retry makes nothing twice.
+ * @param {any} app @param {"list" | "group"} kind @param {any} given what is changed, or {} for a new one @param {(body: any, key: string) => Promise<any>} send
  * @param {...any} beside further buttons of the row
  */
-function unfold(kind, given, send, ...beside) {
+function unfold(app, kind, given, send, ...beside) {
   const [label, title, word] = given.id ? ["Edit", `Edit the ${kind}`, "Save"] : [`New ${kind}`, `New ${kind}`, "Create"];
   const slot = h("div", {});
-  const button = h("button", { type: "button", "aria-expanded": "false", onclick: () => show(!slot.childElementCount) }, label);
-  const show = (/** @type {boolean} */ isOpen) => {
-    button.setAttribute("aria-expanded", String(isOpen));
-    fill(slot, isOpen && draw());
-    slot.querySelector("input")?.focus();
-  };
-  const draw = () => {
-    const hidden = kind === "list" ? h("input", { type: "checkbox", checked: given.private ?? false }) : null;
-    const sort = kind === "group" && !given.id ? h("select", {}, Object.entries(KINDS).map(([value, text]) => h("option", { value }, text))) : null;
+  const hide = () => fill(slot);
+  const open = opener(slot, draftPlace(app, kind, given.id ?? ""), (place) => {
+    const hidden = kind === "list" ? h("input", { type: "checkbox", name: "private", checked: given.private ?? false }) : null;
+    const sort = kind === "group" && !given.id ? h("select", { name: "kind" }, Object.entries(KINDS).map(([value, text]) => h("option", { value }, text))) : null;
     return form({ class: "card stack", "aria-label": title }, [
       h("h2", {}, title),
       field("Name", { ...TEXT, name: "name", maxlength: "50", required: true, value: given.name ?? "" }),
       field("Description", { ...TEXT, name: "description", maxlength: "200", value: given.description ?? "" }),
       hidden && h("label", { class: "check" }, hidden, "Private: only you see this list"), sort && h("label", {}, "Kind", sort),
-      problemBox(), formEnd(word, () => show(false)),
-    ], async ({ elements: { name, description } }, key) => {
+      problemBox(), formEnd(word, hide),
+    ], async (made, key) => {
+      const { name, description } = made.elements;
       const body = { name: name.value, description: description.value, ...(hidden && { private: hidden.checked }), ...(sort && { kind: sort.value }) };
       await send(body, key.of(body));
-      show(false);
-    });
-  };
-  return [h("div", { class: ["row", !given.id && "end"] }, button, beside), slot];
+      made.reset();
+      hide();
+    }, { draft: place });
+  });
+  return [h("div", { class: ["row", !given.id && "end"] }, h("button", { type: "button", onclick: open }, label), beside), slot];
 }
 
 /** Return what the owner of a list or a group can do with it. @param {import("./site.js").Site} site @param {"list" | "group"} kind @param {any} found */
@@ -62,7 +59,7 @@ function ownerTools(site, kind, found) {
     site.app.undo.later({ text: `The ${kind} ${found.name} is deleted`, method: "DELETE", path, hides: `${kind}-${found.id}` });
     site.app.go(`#/people/${kind}s`);
   };
-  return h("div", {}, unfold(kind, found, save, deed(`Delete ${kind}`, remove, "danger")));
+  return h("div", {}, unfold(site.app, kind, found, save, deed(`Delete ${kind}`, remove, "danger")));
 }
 
 /** A list or a group among others. @param {"list" | "group"} kind @param {any} found @param {any} sign behind its name */
@@ -100,7 +97,7 @@ export function lists(page) {
   const { site } = page;
   const feed = page.feed(`/v1/users/${site.me.id}/lists`, "lists", { label: "Your lists", empty: "You have no lists yet." },
     (list) => site.app.undo.tie(listLink(list), `list-${list.id}`));
-  page.show("Lists", unfold("list", {}, async (body, key) => feed.announce(await site.write("POST", "/v1/lists", body, key), true)), feed.root);
+  page.show("Lists", unfold(site.app, "list", {}, async (body, key) => feed.announce(await site.write("POST", "/v1/lists", body, key), true)), feed.root);
 }
 
 /** @param {Page} page @param {string} id @param {string} [tab] */
@@ -130,7 +127,7 @@ export function groups(page) {
     h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
     deed("Join", () => join(group), "primary"), deed("Decline", () => decline(group))), `invitation-${group.id}`));
   const make = async (/** @type {any} */ body, /** @type {string} */ key) => site.app.go(`#/people/groups/${(await site.write("POST", "/v1/groups", body, key)).id}`);
-  page.show("Groups", unfold("group", {}, make), invitations.root, feed.root);
+  page.show("Groups", unfold(site.app, "group", {}, make), invitations.root, feed.root);
 }
 
 /** @param {Page} page @param {string} id @param {string} [tab] */

@@ -1,49 +1,44 @@
 // @ts-check
 /** The form that writes a status. A draft outlives errors and reloads; a repetition of the same text is safe. */
 
-import { ApiError } from "../client.js";
 import { h, number } from "../dom.js";
-import { form, problemBox, told } from "../forms.js";
-import { store, stored } from "../session.js";
+import { draftAt, draftPlace, form, formEnd, newKey, problemBox, refusal, told } from "../forms.js";
+import { isComposing } from "../keys.js";
 
 /** @typedef {{onPosted: (status: any) => void, onCancel?: () => void, hint?: string}} ComposerOptions  `onCancel` shows a button that gives up; `hint` is the label of the text */
 
-const PREFIX = "stream-server.draft";
 const NEAR_LIMIT = 20;
 const SPARE = 10; // times the limit: so much may be pasted to be shortened. Browsers take seconds to lay out a megabyte at each key
 export const MAX_UNITS = 10_000; // while the limit is not known
 const FIXED = ["in_reply_to", "origin", "group"];
-const FIELDS = ["message", "place", "lon", "lat", "lang", "group"];
-
-let count = 0;
 
 export class Composer {
-  /** @param {any} app @param {any} draft  `message`, `in_reply_to`, `origin`, `group`, `location` @param {ComposerOptions} options */
+  /** @param {any} app @param {any} draft  `in_reply_to`, `origin`, `group` @param {ComposerOptions} options */
   constructor(app, draft, options) {
     this.app = app;
     this.draft = draft;
     this.options = options;
     this.limit = 0;
-    this.place = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
+    this.place = draftPlace(app, ...FIXED.map((name) => draft[name] ?? ""));
     const label = options.hint ?? "Write a post";
-    this.counter = h("span", { class: "composer-count", id: `composer-count-${++count}` });
+    this.counter = h("span", { class: "composer-count", id: `composer-count-${newKey()}` });
     this.text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": label, placeholder: options.hint ?? "What is new?", "aria-describedby": this.counter.id });
     this.problem = problemBox();
-    this.send = h("button", { class: "primary" }, draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post");
-    const cancel = options.onCancel && h("button", { type: "button", onclick: () => { store("sessionStorage", this.place, ""); options.onCancel?.(); } }, "Cancel");
-    this.root = form({ class: "composer", "aria-label": label }, [
-      this.text, this.more(), this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send)], (_, key) => this.post(key), " Your text is kept.");
-    this.root.addEventListener("input", () => { this.counted(); store("sessionStorage", this.place, JSON.stringify(this.values())); });
+    const word = draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post";
+    this.root = form({ class: "composer", "aria-label": label, oninput: () => this.counted() }, [
+      this.text, this.more(), this.problem, formEnd(word, options.onCancel, this.counter),
+    ], (_, key) => this.post(key), { after: " Your text is kept.", draft: this.place });
     this.text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.root.requestSubmit();
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !isComposing(event)) this.root.requestSubmit();
     });
-    this.restore();
+    this.details.open = [...this.details.querySelectorAll("input, select")].some(({ value }) => value);
     void messageLimit(app.client).then((limit) => { this.limit = limit; this.text.maxLength = SPARE * limit || MAX_UNITS; this.counted(); });
   }
 
   more() {
     const field = (/** @type {string} */ name, /** @type {string} */ label, more) => h("label", {}, label, h("input", { name, autocomplete: "off", ...more }));
-    this.groups = this.draft.group || this.draft.in_reply_to ? null : h("select", { name: "group" }, h("option", { value: "" }, "everybody"));
+    const group = draftAt(this.place)?.group; // its name is not known yet
+    this.groups = this.draft.group || this.draft.in_reply_to ? null : h("select", { name: "group" }, h("option", { value: "" }, "everybody"), group && h("option", { value: group }, "the group of this draft"));
     this.details = h("details", { class: "composer-more" }, h("summary", {}, this.groups ? "Place, language, group" : "Place, language"),
       h("div", { class: "composer-fields" },
         field("place", "Place", { maxlength: "100", placeholder: "Lisbon" }),
@@ -75,18 +70,12 @@ export class Composer {
     this.counter.setAttribute("aria-label", `${number(left)} characters left${cut}`);
     this.counter.classList.toggle("composer-near", left <= NEAR_LIMIT);
     this.counter.classList.toggle("problem", left < 0);
-    this.send.disabled = this.limit > 0 && left < 0;
-  }
-
-  /** @returns {Record<string, string>} */
-  values() {
-    const data = new FormData(this.root);
-    return Object.fromEntries(FIELDS.map((name) => [name, String(data.get(name) ?? "")]));
+    this.root.querySelector(".primary").disabled = this.limit > 0 && left < 0;
   }
 
   /** Return the body of the request; throws a sentence if a field cannot be read. @returns {any} */
   body() {
-    const given = this.values();
+    const given = /** @type {any} */ (Object.fromEntries(new FormData(this.root)));
     const body = /** @type {any} */ ({ message: given.message });
     for (const name of FIXED) if (this.draft[name]) body[name] = this.draft[name];
     if (given.place.trim()) body.place = { name: given.place.trim() };
@@ -102,7 +91,6 @@ export class Composer {
       const body = this.body();
       const status = await this.app.client.request("POST", "/v1/statuses", { body, headers: { "Idempotency-Key": key.of(body) } });
       this.root.reset();
-      store("sessionStorage", this.place, "");
       this.counted();
       this.options.onPosted(status);
     } catch (error) {
@@ -110,36 +98,23 @@ export class Composer {
       throw error;
     }
   }
-
-  restore() {
-    const { message = "", location = null } = this.draft;
-    const given = JSON.parse(stored("sessionStorage", this.place) || "null") ?? { message, lon: location?.lon ?? "", lat: location?.lat ?? "" };
-    if (given.group) this.groups?.append(h("option", { value: given.group }, "the group of this draft")); // until its name is known
-    for (const name of FIELDS) {
-      const field = this.root.elements.namedItem(name);
-      if (field) field.value = given[name] ?? "";
-    }
-    if (FIELDS.some((name) => name !== "message" && given[name])) this.details.open = true;
-  }
 }
 
 /** @param {string} text @param {string} param */
 function degrees(text, param) {
   const value = Number(text.replace(",", "."));
   if (text.trim() !== "" && Number.isFinite(value)) return value;
-  throw new ApiError(400, { code: "invalid_parameter", message: "a place on the map needs two numbers of degrees", param });
+  throw refusal("a place on the map needs two numbers of degrees", param);
 }
 
-/** The window that writes a post, from any view; see `app.compose` in app.js. @param {any} app @param {Record<string, any>} [draft] `message`, `in_reply_to`, `origin`, `group`, `location` */
+/** The window that writes a post, from any view; see `app.compose` in app.js. @param {any} app @param {{in_reply_to?: string, reply_to?: string}} [draft] the post that is answered, and its author's username */
 export function compose(app, draft = {}) {
-  const title = draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Write a post";
-  const composer = new Composer(app, draft, {
-    onPosted: () => {
-      window.close();
-      app.say("Posted");
-    },
-  });
-  const window = app.dialog(title, composer.root);
+  const hint = draft.reply_to && `Reply to @${draft.reply_to}`;
+  const composer = new Composer(app, draft, { hint, onPosted: () => {
+    window.close();
+    app.say("Posted");
+  } });
+  const window = app.dialog(hint ?? "Write a post", composer.root);
   composer.text.focus();
 }
 

@@ -2,6 +2,7 @@
 /** Finding people: the search field, which suggests users while one types, and whom a new user may want to follow. */
 
 import { fill, h, icon, isolate } from "../dom.js";
+import { isComposing } from "../keys.js";
 import { face, tagHref, userHref } from "./text.js";
 import { userRow } from "./user_row.js";
 
@@ -35,7 +36,7 @@ export function peopleSearch(site) {
   };
   const key = (/** @type {KeyboardEvent} */ event) => {
     const step = /** @type {any} */ ({ ArrowDown: 1, ArrowUp: -1, Escape: 0 })[event.key], places = list.children.length + 1; // the last one is the field itself
-    if (event.isComposing || list.hidden || step === undefined) return;
+    if (isComposing(event) || list.hidden || step === undefined) return;
     (event.preventDefault(), event.stopPropagation());
     return step ? choose(((at + 1 + step + places) % places) - 1) : show([]);
   };

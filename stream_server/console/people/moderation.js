@@ -2,7 +2,7 @@
 /** What administrators do: decide reports, suspend users, and see who did what. */
 
 import { fill, h, isolate } from "../dom.js";
-import { choice } from "../forms.js";
+import { choice, refusal } from "../forms.js";
 import { tabbed } from "./page.js";
 import { userLink, when } from "./text.js";
 import { loginForm, removableRow } from "./user_row.js";
@@ -10,6 +10,7 @@ import { loginForm, removableRow } from "./user_row.js";
 /** @typedef {import("./page.js").Page} Page */
 
 const NOTE = { "aria-label": "Note", placeholder: "Reason, for the audit", maxlength: "200", dir: "auto", autocomplete: "off" };
+const SUSPENDED = "is suspended: the streams and sessions end, and nobody sees what the user wrote";
 
 /** What administrators do, by the names of deeds and the outcomes of reports; … is whom it was about. @type {Record<string, string>} */
 const DEEDS = {
@@ -28,10 +29,13 @@ export function moderation(page, tab) {
   }, "What to see")));
 }
 
-/** Return a list whose rows name users: those of a page are asked for together. @param {Page} page @param {string} path @param {string} noun @param {any} query @param {string} empty @param {(item: any) => (string | null)[]} ids @param {(item: any) => Element} render */
+/** Return a list whose rows name users: those of a page are asked for together. What waits to be sent is among the rows. @param {Page} page @param {string} path @param {string} noun @param {any} query @param {string} empty @param {(item: any) => (string | null)[]} ids @param {(item: any) => Element} render */
 function named(page, path, noun, query, empty, ids, render) {
-  const heed = (/** @type {any} */ answer) => page.site.usersById(answer[noun].flatMap(ids).filter(Boolean));
-  return page.feed(path, noun, { label: noun, empty, query, heed }, render).root;
+  const heed = (/** @type {any} */ answer) => {
+    if (query.state !== "open") answer[noun].unshift(...page.site.app.undo.adding(path).map(({ item }) => item));
+    return page.site.usersById(answer[noun].flatMap(ids).filter(Boolean));
+  };
+  return page.feed(path, noun, { label: noun, empty, query, heed }, render);
 }
 
 /** The login of a user, or the id of one who is not visible. @param {Page} page @param {string} id */
@@ -40,19 +44,22 @@ const who = (page, id) => (page.site.users.has(id) ? userLink(page.site.users.ge
 /** @param {Page} page */
 function reports(page) {
   const place = h("div", {});
-  const show = (/** @type {string} */ state) => fill(place, named(page, "/v1/admin/reports", "reports", { state }, `No ${state} reports.`, (one) => [one.uid, one.decided_by], (one) => report(page, one)));
+  const show = (/** @type {string} */ state) => fill(place, named(page, "/v1/admin/reports", "reports", { state }, `No ${state} reports.`, (one) => [one.uid, one.decided_by], (one) => report(page, one)).root);
   show("open");
   return h("div", { class: "stack" }, choice({ class: "row", "aria-label": "State" }, { open: "Open", decided: "Decided" }, show), place);
 }
 
 /** @param {Page} page @param {any} one */
 function report(page, one) {
-  const { undo } = page.site.app;
+  const { me, app: { undo } } = page.site;
   const { user, status } = one.reported;
-  const hides = `report-${one.id}`;
+  const sign = (/** @type {any} */ { outcome, id }) => `report-${id}-${outcome ? "decided" : "open"}`;
   const note = h("input", { ...NOTE, "aria-label": "Note of the decision" });
   const decide = (/** @type {string} */ outcome, /** @type {string} */ label, /** @type {string} */ text, kind = "") =>
-    h("button", { type: "button", class: kind, onclick: () => undo.later({ text, method: "PATCH", path: `/v1/admin/reports/${one.id}`, body: { outcome, note: note.value }, hides }) }, label);
+    h("button", { type: "button", class: kind, onclick: () => {
+      const item = { ...one, outcome, decided: new Date().toISOString(), decided_by: me.id, remark: note.value };
+      undo.later({ text, method: "PATCH", path: `/v1/admin/reports/${one.id}`, body: { outcome, note: note.value }, hides: sign(one), item, undone: () => undo.take(sign(item)) });
+    } }, label);
   return undo.tie(h("article", { class: "stack", "aria-label": `Report: ${one.reason}` },
     h("div", { class: "entry" }, h("strong", {}, one.reason), h("span", {}, "of ", user ? userLink(user.login) : "a deleted account"), h("span", { class: "muted" }, "by ", who(page, one.uid), ", ", when(one.posted))),
     one.note && h("p", { dir: "auto" }, one.note),
@@ -60,23 +67,30 @@ function report(page, one) {
     one.outcome
       ? h("p", { class: "muted" }, `${one.outcome}, `, when(one.decided), " by ", one.decided_by ? who(page, one.decided_by) : "the command line", one.remark && [": ", isolate(one.remark)])
       : h("div", { class: "row" }, note, decide("dismissed", "Dismiss", "The report is dismissed"),
-        status && decide("removed", "Remove post", "The reported post is deleted", "danger"), user && decide("suspended", "Suspend user", `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, "danger"))), hides);
+        status && decide("removed", "Remove post", "The reported post is deleted", "danger"), user && user.id !== me.id && decide("suspended", "Suspend user", `@${user.login} ${SUSPENDED}`, "danger"))), sign(one));
 }
 
 /** @param {Page} page */
 function suspensions(page) {
   const { site } = page;
+  const { me, app: { undo } } = site;
+  const all = "/v1/admin/suspensions";
   const note = h("input", NOTE);
   const add = loginForm(site, (user) => {
-    const done = () => { if (!page.ended) site.view.reload(); };
-    site.app.undo.later({ text: `@${user.login} is suspended: the streams and sessions end, and nobody sees what the user wrote`, method: "PUT", path: `/v1/admin/suspensions/${user.id}?note=${encodeURIComponent(note.value)}`, done });
+    const path = `${all}/${user.id}`;
+    if (user.id === me.id) throw refusal("you cannot suspend yourself", "login");
+    if (undo.has("PUT", path)) throw refusal(`@${user.login} is suspended already`, "login");
+    const item = { ...user, since: new Date().toISOString(), suspension: { by: me.id, note: note.value } };
+    undo.later({ text: `@${user.login} ${SUSPENDED}`, method: "PUT", path: `${path}?note=${encodeURIComponent(note.value)}`, item, undone: () => undo.take(`row-${path}`) });
+    void feed.restart();
   }, note, h("button", { class: "danger" }, "Suspend"));
-  return h("div", { class: "stack" }, add, named(page, "/v1/admin/suspensions", "users", {}, "Nobody is suspended.", ({ suspension }) => [suspension.by], (user) => {
+  const feed = named(page, all, "users", {}, "Nobody is suspended.", ({ suspension }) => [suspension.by], (user) => {
     const { by, note: reason } = user.suspension;
-    const row = removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `/v1/admin/suspensions/${user.id}` });
+    const row = removableRow(site, user, "Lift", { text: `@${user.login} is not suspended any more`, path: `${all}/${user.id}` });
     row.querySelector(".user-row-main")?.append(h("p", { class: "muted" }, "since ", when(user.since), by && [" by ", who(page, by)], ": ", reason ? isolate(reason) : "no reason was given"));
     return row;
-  }));
+  });
+  return h("div", { class: "stack" }, add, feed.root);
 }
 
 /** @param {Page} page */
@@ -87,5 +101,5 @@ function audit(page) {
     return h("div", { class: "entry" }, when(one.at),
       h("span", {}, one.by ? who(page, one.by) : "the command line", " ", h("strong", {}, before), whom(one), after && h("strong", {}, after), one.note && [": ", isolate(one.note)]),
       ["end_stream", "ingest"].includes(one.deed) && h("code", { class: "muted" }, one.details));
-  });
+  }).root;
 }

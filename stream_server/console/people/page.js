@@ -121,8 +121,10 @@ export class Page {
    * @param {(item: any) => Element} render
    */
   feed(path, noun, options, render) {
+    const { me, app: { undo } } = this.site;
     return new Feed({
       ...options,
+      get empty() { return undo.adding(path.replace(me.id, "me")).length ? "" : options.empty; }, // what waits is told as done
       load: async (before) => {
         const answer = await this.site.get(path, { ...options.query, before });
         await options.heed?.(answer);

@@ -2,7 +2,7 @@
 /** One status as a card: who, what, where, what one can do with it, and its comments. */
 
 import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
-import { form, formEnd, problemBox, told } from "../forms.js";
+import { draftPlace, form, formEnd, problemBox, told } from "../forms.js";
 import { postEntries } from "../row_menu.js";
 import { Composer, MAX_UNITS } from "./composer.js";
 import { counted, face, richText, timeAgo, userHref, userLink, when } from "./text.js";
@@ -132,13 +132,14 @@ export class PostCard {
     const { site, status } = this;
     const text = h("textarea", { name: "message", rows: "3", dir: "auto", maxlength: MAX_UNITS, "aria-label": "The new text" });
     text.value = status.message;
-    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", () => this.close())], async (_, key) => {
+    fill(this.slot, form({ class: "composer", "aria-label": "Edit the post" }, [text, problemBox(), formEnd("Save", () => this.close())], async (made, key) => {
       const body = { message: text.value };
       const edited = await site.write("PATCH", `/v1/statuses/${status.id}`, body, key.of(body));
+      made.reset();
       this.close();
       site.renew(status.id, edited);
       site.app.say("Edited");
-    }));
+    }, { draft: draftPlace(site.app, "edit", status.id) }));
     text.focus();
   }
 
@@ -192,11 +193,11 @@ function comments(site, status) {
   });
   const more = h("button", { type: "button", hidden: true, onclick: load }, "Show more comments");
   const input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto", maxlength: MAX_UNITS });
-  const add = form({}, [problem, h("div", { class: "comments-form" }, input, h("button", {}, "Comment"))], async (_, key) => {
+  const add = form({}, [problem, h("div", { class: "comments-form" }, input, h("button", {}, "Comment"))], async (made, key) => {
     const message = input.value;
     list.append(commentRow(site, status, await site.write("POST", path, { message }, key.of(message))));
-    input.value = "";
-  });
+    made.reset();
+  }, { draft: draftPlace(site.app, "comment", status.id) });
   void load();
   return { root: h("section", { class: "comments", "aria-label": "Comments" }, list, more, add), focus: () => input.focus() };
 }

@@ -2,7 +2,7 @@
 /** The page of a user: who it is, how the two stand, and what the user wrote, likes and whom the user knows. */
 
 import { entry, fill, h, icon, isolate, menu, number, outside } from "../dom.js";
-import { form, formEnd, problemBox } from "../forms.js";
+import { draftPlace, form, formEnd, opener, problemBox } from "../forms.js";
 import { Composer } from "./composer.js";
 import { listLink } from "./collections.js";
 import { tabbed } from "./page.js";
@@ -41,7 +41,7 @@ class Profile {
     this.draw();
     if (this.own) {
       const remove = entry("Delete account …", () => page.site.app.go("#/people/account/end"), "danger");
-      fill(this.buttons, deed("Edit profile", async () => this.edit()), menu("More", [remove]));
+      fill(this.buttons, h("button", { type: "button", onclick: opener(this.slot, draftPlace(page.site.app, "profile"), (place) => this.editor(place)) }, "Edit profile"), menu("More", [remove]));
     } else {
       void this.relate();
       page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
@@ -64,17 +64,18 @@ class Profile {
       this.buttons));
   }
 
-  edit() {
+  /** @param {string} place of its draft */
+  editor(place) {
     const { site, user } = this;
     const close = () => fill(this.slot);
     const fields = FIELDS.map(({ name, label, more, tag }) => h("label", {}, label, h(tag ?? "input", { name, value: user[name] ?? "", dir: "auto", ...more })));
     const hidden = h("label", { class: "check" }, h("input", { type: "checkbox", name: "protected", checked: user.protected }), "Protected: only followers whom you approve read your posts");
-    fill(this.slot, form({ class: "card stack", "aria-label": "Edit profile" }, [fields, hidden, problemBox(), formEnd("Save", close)], async (made) => {
+    return form({ class: "card stack", "aria-label": "Edit profile" }, [fields, hidden, problemBox(), formEnd("Save", close)], async (made) => {
       this.user = site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)));
+      made.reset();
       close();
       this.draw();
-    }));
-    this.slot.querySelector("input")?.focus();
+    }, { draft: place });
   }
 
   /** @param {string} [tab] */

@@ -2,6 +2,7 @@
 /** The user's saved rules: to add, change and delete them, and to read what they match in a column. */
 
 import { fill, h, isolate } from "../dom.js";
+import { draftPlace, opener } from "../forms.js";
 import { keepColumn } from "../kept.js";
 import { ruleForm } from "../rule_form.js";
 import { counted, timeAgo } from "./text.js";
@@ -38,13 +39,10 @@ export async function rules(page) {
       shown.querySelector("button").focus();
     };
     const renew = (/** @type {any} */ saved) => (all = all.map((one) => (one === rule ? saved : one)), tell(), back(saved));
-    const change = () => {
-      fill(element, ruleForm(site.app, rule, renew, () => back(rule)));
-      element.querySelector("textarea").focus();
-    };
     const element = site.app.undo.tie(h("li", { tabindex: "-1" },
       h("div", { class: "entry" }, h("code", { class: "rule grow" }, isolate(rule.rule)), rule.tag && h("span", { class: "pill" }, isolate(rule.tag)), h("span", { class: "muted small" }, timeAgo(rule.created))),
-      h("div", { class: "row" }, h("button", { onclick: change, "aria-label": `Change ${rule.rule}` }, "Change"), h("button", { class: "danger", onclick: remove, "aria-label": `Delete ${rule.rule}` }, "Delete"))), `rule-${rule.id}`);
+      h("div", { class: "row" }, h("button", { onclick: () => change(), "aria-label": `Change ${rule.rule}` }, "Change"), h("button", { class: "danger", onclick: remove, "aria-label": `Delete ${rule.rule}` }, "Delete"))), `rule-${rule.id}`);
+    const change = opener(element, draftPlace(site.app, "rule", rule.id), () => ruleForm(site.app, rule, renew, () => back(rule)));
     return element;
   }
 

@@ -3,7 +3,7 @@
 
 import { toQuery } from "../client.js";
 import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
-import { copyText, field, form, formEnd, problemBox } from "../forms.js";
+import { copyText, draftPlace, field, form, formEnd, opener, problemBox, refusal } from "../forms.js";
 import { RuleField } from "../rule_field.js";
 import { PUTS, showPrograms } from "../snippets.js";
 import { counted, filterText } from "./text.js";
@@ -43,11 +43,11 @@ export async function subscriptions(page) {
   }
   const timer = setInterval(() => document.hidden || void refresh(), REFRESH_MS);
   page.leaving.signal.addEventListener("abort", () => clearInterval(timer));
-  const make = () => fill(slot, editor(page, null, refresh, () => fill(slot)));
+  const make = opener(slot, draftPlace(site.app, "subscription"), (place) => editor(page, null, refresh, () => fill(slot), place));
   show(answer.subscriptions);
   page.show("Subscriptions",
     h("p", { class: "muted" }, "For each one the server keeps what a program has handled, so that it goes on there when it returns."),
-    h("div", { class: "row end" }, h("button", { onclick: () => make().querySelector("input")?.focus() }, "New subscription")), slot, none, list);
+    h("div", { class: "row end" }, h("button", { onclick: make }, "New subscription")), slot, none, list);
 }
 
 /** @param {Page} page @param {any} first @param {() => Promise<void>} refresh */
@@ -65,7 +65,7 @@ function row(page, first, refresh) {
     await page.site.write("PUT", path, { parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch, paused: !isIdle(one) } });
     await refresh();
   });
-  const edit = () => fill(slot, editor(page, one, refresh, () => fill(slot))).querySelector("textarea")?.focus();
+  const edit = opener(slot, draftPlace(app, "subscription", name), (place) => editor(page, one, refresh, () => fill(slot), place));
   const copy = () => (one.deliver ? showPrograms(app, { name, parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS) : showPrograms(app, { subscription: name }));
   const secret = async () => void app.attempt(async () => fill(slot, secretBox(app, (await post("secret")).secret)));
   const remove = () => app.undo.later({ text: `The subscription ${name} is deleted`, method: "DELETE", path, hides: `subscription-${name}`, done: refresh });
@@ -79,8 +79,8 @@ function row(page, first, refresh) {
     one = now;
     const { behind, kept_seconds: kept, parts, deliver } = one;
     fill(query, isolate(filterText(toQuery(one.parameters))));
-    fill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind, ${duration(one.behind_seconds)}` : "not behind"),
-      kept !== undefined && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
+    fill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind` : "not behind", behind > 0 && one.behind_seconds > 0 && `, ${duration(one.behind_seconds)}`),
+      typeof kept === "number" && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
       h("span", { class: "muted" }, "used at ", time(one.used)), parts?.length > 0 && h("span", {}, `${counted(parts.length, "part", "parts")}: `, isolate(readers(parts))));
     for (const each of [test, pause, newSecret]) each.hidden = !deliver;
     requests.hidden = !deliver?.outcomes.length;
@@ -106,8 +106,8 @@ function secretBox(app, secret) {
   return h("p", { class: "row", role: "status" }, "The secret, which is shown only here: ", shown, h("button", { onclick: () => copyText(app, secret, shown) }, "Copy"));
 }
 
-/** The form that makes a subscription, or changes one. @param {Page} page @param {any} one or null @param {() => Promise<void>} refresh @param {() => void} close */
-function editor(page, one, refresh, close) {
+/** The form that makes a subscription, or changes one. @param {Page} page @param {any} one or null @param {() => Promise<void>} refresh @param {() => void} close @param {string} place of its draft */
+function editor(page, one, refresh, close, place) {
   const { rule: ruleText = "", ...others } = one?.parameters ?? {};
   const rule = new RuleField(page.site.app.client, { label: "Rule, or several, a line each", value: ruleText });
   const made = form({ class: "card stack", "aria-label": one ? `Edit ${one.name}` : "New subscription" }, [
@@ -124,14 +124,18 @@ function editor(page, one, refresh, close) {
     const deliver = given["deliver.url"] && { url: given["deliver.url"], ...(given["deliver.batch"] && { batch: Number(given["deliver.batch"]) }), ...(one?.deliver && isIdle(one) && { paused: true }) };
     const parameters = { ...Object.fromEntries(new URLSearchParams(String(given.parameters))), ...(rule.value.trim() && { rule: rule.value.trim() }) };
     const body = { parameters, ...(given.since && { since: given.since }), ...(given.parts && { parts: Number(given.parts) }), ...(deliver && { deliver }) };
-    const answer = await rule.told(() => page.site.write("PUT", pathOf(name), body, key.of(body)));
-    if (!answer) return;
+    const answer = await page.site.write("PUT", pathOf(name), body, key.of(body)).catch(inWords);
+    made.reset();
     close();
     await refresh();
     if (answer.deliver?.secret) page.root.querySelector("h1")?.after(secretBox(page.site.app, answer.deliver.secret));
-  });
+  }, { draft: place, rule });
   return made;
 }
+
+/** What the form says if it chooses no events: the API names parameters that are no fields of it. @param {import("../client.js").ApiError} error */
+const inWords = (error) => Promise.reject(error.code !== "missing_parameter" || error.param !== "track" ? error
+  : refusal("write a rule, or choose the events by further parameters, such as sample=10", "rule"));
 
 /** Who reads how many parts of a shared subscription. @param {{worker: string | null}[]} parts */
 function readers(parts) {

@@ -3,7 +3,7 @@
 
 import { h, isolate, number } from "../dom.js";
 import { ApiError } from "../client.js";
-import { form, problemBox } from "../forms.js";
+import { draftPlace, form, problemBox } from "../forms.js";
 import { isComposing } from "../keys.js";
 import { tabbed } from "./page.js";
 import { face, timeAgo, userLink } from "./text.js";
@@ -160,12 +160,12 @@ function messageForm(site, talk, add) {
     event.preventDefault();
     made.requestSubmit();
   };
-  const input = h("textarea", { rows: "2", maxlength: String(MAX_CHARACTERS), "aria-label": "Message", placeholder: "Message", dir: "auto", onkeydown });
+  const input = h("textarea", { name: "message", rows: "2", maxlength: String(MAX_CHARACTERS), "aria-label": "Message", placeholder: "Message", dir: "auto", onkeydown });
   const made = form({ class: "talk-form" }, [input, h("button", { class: "primary" }, "Send"), problemBox()], async (_, key) => {
     const text = input.value;
     if (!text.trim()) return;
     add(await site.write("POST", `/v1/talks/${talk.id}/messages`, { message: text }, key.of(text)));
-    if (input.value === text) input.value = "";
-  }, " Your text is kept.");
+    if (input.value === text) made.reset();
+  }, { after: " Your text is kept.", draft: draftPlace(site.app, "talk", talk.id) });
   return made;
 }

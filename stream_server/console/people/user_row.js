@@ -2,7 +2,7 @@
 /** One user in a list of users, the buttons that belong to a relation, and the form that reports. */
 
 import { fill, h, icon, isolate } from "../dom.js";
-import { field, form, formEnd, problemBox, told } from "../forms.js";
+import { field, form, formEnd, problemBox, refusal, told } from "../forms.js";
 import { face, userHref } from "./text.js";
 
 const REASONS = ["spam", "abuse", "harassment", "impersonation", "illegal", "other"];
@@ -50,9 +50,13 @@ export function deed(label, work, kind = "") {
  * @param {import("./site.js").Site} site @param {(user: any) => any} work @param {...any} parts what stands behind the field: the button that sends it, at least
  */
 export function loginForm(site, work, ...parts) {
-  const input = h("input", { "aria-label": "Username", placeholder: "Username", required: true, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
+  const input = h("input", { name: "login", "aria-label": "Username", placeholder: "Username", required: true, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
   return form({ class: "login-form" }, [input, parts, problemBox()], async (made) => {
-    await work(await site.userByLogin(input.value.trim().replace(/^@/, "")));
+    const login = input.value.trim().replace(/^@/, "");
+    const found = await site.userByLogin(login).catch((error) => {
+      throw error.status === 404 ? refusal(`there is no user @${login}, or the account is suspended or hides from you`, "login") : error;
+    });
+    await work(found);
     made.reset();
   });
 }

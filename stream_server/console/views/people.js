@@ -1,8 +1,7 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h, icon, isolate, neighbour, shelf } from "../dom.js";
-import { showLost } from "../lost.js";
+import { fill, h, icon, isolate, neighbour, shelf, showLost } from "../dom.js";
 import { account } from "../people/account.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { peopleSearch } from "../people/find.js";
