@@ -109,7 +109,7 @@ function route(event) {
 
 function draw() {
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
-  const view = name || "streams";
+  const view = (name === "operations" ? [name, ...path].filter(Boolean).join("/") : name) || "streams"; // which has no parts
   app.path = path.filter(Boolean).map(decoded);
   if (!client.user) return showDoor();
   app.entry = history.state?.entry ?? newKey();

@@ -26,6 +26,7 @@ export class Board {
     /** @type {Column[]} */ this.columns = [];
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
     this.tags = this.askedAt = 0;
+    this.isFinding = false; // which rules the server refuses
     this.floor = new LogFloor(app.client);
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
@@ -135,7 +136,7 @@ export class Board {
     this.shared = this.app.client.stream(parameters, {
       since: placeOf(this.shared),
       onMessage: (message) => this.route(message),
-      onState: (state) => (this.showStates(), state.name === "refused" && this.findRefused(state.error)),
+      onState: (state) => (state.name === "refused" && this.findRefused(state.error), this.showStates()),
       onRefusedUpdate: (error) => this.findRefused(error),
     });
   }
@@ -148,7 +149,9 @@ export class Board {
   async findRefused(error) {
     if (error?.status !== 400) return;
     const shared = this.columns.filter((column) => column.rule && !column.isAlone && !column.refusal);
+    this.isFinding = true;
     const refusals = await Promise.all(shared.map(({ rule }) => refusalOf(this.app.client, rule)));
+    this.isFinding = false;
     refusals.forEach((refusal, index) => { if (refusal?.status === 400) shared[index].refusal = refusal; });
     if (shared.some((column) => column.refusal)) this.changed();
     else if (!this.shared?.isFinal) this.app.say(`The filters were not changed: ${explain(error)}`, "danger");
@@ -183,7 +186,7 @@ export class Board {
   async loadHistory(column) {
     const isWanted = () => this.columns.includes(column) && !column.refusal && (column.rule || column.filter.following);
     for (let turn = 0; turn < 100 && isWanted() && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
-    if (isWanted()) await column.look.begin().catch((error) => column.note("info", `The past hour could not be read: ${explain(error)}`));
+    if (isWanted()) await column.look.begin().catch((error) => error.column || column.note("info", `The past hour could not be read: ${explain(error)}`));
   }
 
   /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
@@ -198,6 +201,7 @@ export class Board {
     if (name === "waiting" && error?.status === 429) return ["bad", `rate limited, again in ${seconds} s`];
     if (name === "waiting") return ["bad", `server away, try ${attempt + 1} in ${seconds} s (${reason})`];
     if (name === "offline") return ["bad", `this machine is offline, try ${attempt + 1} in ${seconds} s`];
+    if (name === "refused" && this.isFinding) return ["wait", "asking which rule the server refuses"];
     if (name === "refused" && error) return ["refused", `refused: ${explain(error)}`];
     return ["refused", error ? `ended: ${error.message}` : name];
   }
@@ -230,8 +234,8 @@ export class Board {
     const [kind, text] = [...streams].map((stream) => this.describe(stream)).sort((a, b) => rank(b[0]) - rank(a[0]))[0] ?? ["", ""];
     const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
     const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
-    const p99 = ages.length ? ` · p99 ${showAge(Math.max(...ages))}` : "";
-    this.app.setStatus(kind === "live" ? `live · ${showRate(rate)}${p99}` : text, kind === "refused" ? "bad" : kind);
+    const within = ages.length ? ` · 99 % within ${showAge(Math.max(...ages))}` : "";
+    this.app.setStatus(kind === "live" ? `live · ${showRate(rate)} in all columns${within}` : text, kind === "refused" ? "bad" : kind);
   }
 
   close() {

@@ -26,7 +26,7 @@ export class Builder {
     this.draft = draftAt(this.place);
     const parts = this.draft ? readFilter(this.draft.filter) : filter ?? newFilter();
     const onChange = () => this.changed();
-    this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
+    this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "A comma or Enter ends a chip. A post has to have one of the chips, and of that one all words, directly after each other." });
     this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, accept: (text) => this.findUser(text), help: "Written by any of them." });
     this.people.input.addEventListener("input", () => { clearTimeout(this.finding); this.finding = setTimeout(() => this.suggestPeople(), CHECK_MS); });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });

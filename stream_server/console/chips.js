@@ -2,7 +2,8 @@
 // A field that collects several values as chips: Enter or a comma adds one, Backspace in the empty field takes the last. What
 // is pasted is split at commas, lines and the cells of a table; a blank or a semicolon may be part of a phrase.
 
-import { fill, h, icon, isolate } from "./dom.js";
+import { fill, h, icon, isolate, tellFull } from "./dom.js";
+import { MAX_RULE } from "./filter.js";
 import { isComposing } from "./keys.js";
 
 const COMMAS = /[,、，]/;
@@ -23,11 +24,11 @@ export class Chips {
     this.values = [...options.values];
     this.committing = Promise.resolve();
     const id = `chips-${Math.random().toString(36).slice(2)}`;
-    const split = () => { if (COMMAS.test(this.input.value)) void this.commit(); };
+    const split = () => { if (COMMAS.test(this.input.value)) void this.commit(); else fill(this.problem, tellFull(this.input)); };
     this.chips = h("span", { class: "chips" });
     this.problem = h("span", { class: "problem small", role: "alert" });
     this.input = h("input", {
-      id, placeholder: options.hint ?? "", list: `${id}-list`, autocapitalize: "none", autocomplete: "off", spellcheck: "false", enterkeyhint: "enter",
+      id, maxlength: MAX_RULE, placeholder: options.hint ?? "", list: `${id}-list`, autocapitalize: "none", autocomplete: "off", spellcheck: "false", enterkeyhint: "enter",
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       oninput: (/** @type {InputEvent} */ event) => isComposing(event) || split(),
       oncompositionend: () => split(),
@@ -54,7 +55,7 @@ export class Chips {
 
   /** Fields of one line drop the ends of lines, which separate values here. @param {ClipboardEvent} event */
   paste(event) {
-    const text = event.clipboardData?.getData("text").trim().replace(BREAKS, ",") ?? "";
+    const text = (event.clipboardData?.getData("text") ?? "").trim().replace(BREAKS, ",").slice(0, MAX_RULE);
     if (!COMMAS.test(text)) return;
     event.preventDefault();
     this.input.setRangeText(text, this.input.selectionStart, this.input.selectionEnd, "end");
@@ -69,12 +70,12 @@ export class Chips {
   async take() {
     const texts = splitAtCommas(this.input.value);
     const refused = [];
+    fill(this.problem, tellFull(this.input));
     this.input.value = "";
-    fill(this.problem, "");
     if (!texts.length) return;
     for (const text of texts) {
       try {
-        if (this.values.length >= MAX_VALUES) throw new Error(`There can be ${MAX_VALUES} at most.`);
+        if (Math.max(this.values.length, refused.length) >= MAX_VALUES) throw new Error(`There can be ${MAX_VALUES} at most.`);
         const value = (await this.options.accept?.(text)) ?? text;
         if (!this.values.includes(value)) this.values.push(value);
       } catch (error) {

@@ -2,7 +2,7 @@
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
 import { entry, fill, h, icon, menu, number } from "./dom.js";
-import { aloneParameters, titleOf, toRule } from "./filter.js";
+import { aloneParameters, atOwnPlace, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { saveRule } from "./rule_form.js";
@@ -133,7 +133,7 @@ export class Column {
 
   /** @returns {[string, string]} a kind of state and its words */
   describe() {
-    if (this.refusal) return ["refused", `refused: ${forPeople(this.refusal.message)}`];
+    if (this.refusal) return ["refused", `refused: ${forPeople(atOwnPlace(this.refusal.message, this.filter))}`];
     if (this.look.range) return this.look.describe();
     if (!this.pausedAt) return this.board.describe(this.stream);
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));

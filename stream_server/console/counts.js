@@ -18,6 +18,7 @@ const SPANS = /** @type {Record<string, Span>} */ ({
   Week: { from: "-7d", every: "hour", unit: "an hour" },
 });
 const MAX_ANSWERS = 15; // of one chart; a user may ask sixty questions a minute
+const AGAIN_MS = 60_000; // until a chart in a column counts its newest bar again
 
 export class CountChart {
   /** @param {import("./client.js").Client} client @param {import("./streams/brush.js").Brush | null} [brush] by which a time is chosen */
@@ -42,26 +43,36 @@ export class CountChart {
     fill(this.total);
   }
 
-  /** Counts the posts that match a rule, and draws them as they come. @param {string} rule @param {Span} [span] */
-  async show(rule, span = this.span) {
-    this.clear();
-    this.rule = rule;
-    this.span = span;
+  /** Counts the posts that match a rule, and draws them as they come. @param {string} rule @param {Span} [span] @param {CountBucket[]} [held] what was counted, the newest first; then only the newest is counted anew, and what came since */
+  async show(rule, span = this.span, held = []) {
+    if (!held.length) this.clear();
+    Object.assign(this, { rule, span });
     const { question } = this;
-    const body = { rules: [{ rule }], from: span.from, every: span.every, next: null };
+    const body = { rules: [{ rule }], from: held[0]?.from ?? span.from, every: span.every, next: null };
     /** @type {CountBucket[]} */ const buckets = [];
+    let all = held;
     try {
       for (let answers = 0; answers < MAX_ANSWERS && question === this.question; answers++) {
         const page = await inTurn(() => this.client.request("POST", "/v1/rules/counts", { body }));
         if (question !== this.question) return;
         buckets.push(...page.buckets);
-        this.draw(buckets);
         body.next = page.next;
-        if (!page.next) return;
+        if (held.length && page.next) continue;
+        all = [...buckets, ...held.slice(1)].slice(0, held.length || undefined);
+        this.draw(all);
+        if (!page.next) break;
       }
     } catch (error) {
       if (question === this.question) fill(this.total, explain(error));
     }
+    if (question === this.question) this.later(all);
+  }
+
+  /** Counts again after a while, as long as the chart is seen in a column. @param {CountBucket[]} held */
+  later(held) {
+    const { question, root } = this;
+    const goOn = () => (document.hidden || !root.checkVisibility() ? this.later(held) : this.show(this.rule, this.span, held));
+    setTimeout(() => question === this.question && root.closest(".board") && goOn(), AGAIN_MS);
   }
 
   /** @param {CountBucket[]} buckets the newest first */

@@ -100,6 +100,9 @@ export function icon(name) {
 /** A number as all pages write it: in English, as their words are, with at least so many digits that count. @param {number} value @param {number} [digits] */
 export const number = (value, digits = 2) => value.toLocaleString("en", Math.abs(value) < 10 ** (digits - 1) ? { maximumSignificantDigits: digits } : { maximumFractionDigits: 0 });
 
+/** What to say of a field that is full: browsers cut what is put in there without a word. @param {any} field with a `maxlength` */
+export const tellFull = ({ value, maxLength }) => (value.length < maxLength ? "" : `No more than ${number(maxLength)} fit in here: the rest was cut off.`);
+
 /** Return a time span in words, such as `3 h`. @param {number} seconds */
 export function duration(seconds) {
   if (seconds < 90) return `${Math.round(seconds)} s`;

@@ -11,6 +11,7 @@
 /** @param {Partial<Filter>} [parts] @returns {Filter} */
 export const newFilter = (parts = {}) => ({ words: [], people: [], boxes: [], languages: [], sample: 0, rule: "", following: false, saved: "", title: "", ...parts });
 
+export const MAX_RULE = 1024; // characters that the server takes
 const PLAIN_WORD = /^[#@$]?[\p{L}\p{N}\p{M}_]+$/u;
 
 /** One word as the rule language writes it: with punctuation or blanks inside it needs quotes. @param {string} word */
@@ -48,6 +49,9 @@ const isGroup = (filter) => /\sOR\s/.test(filter.rule.trim()) && Boolean(beforeO
 
 /** How many code points of the rule stand before the conditions that the user wrote. @param {Filter} filter */
 export const ownStart = (filter) => Array.from(beforeOwn(filter)).length + (beforeOwn(filter) ? 1 : 0) + (isGroup(filter) ? 1 : 0);
+
+/** What the server says of a rule: its places become those in the conditions that the user wrote, and what the console put before has none. @param {string} message @param {Filter} filter */
+export const atOwnPlace = (message, filter) => message.replace(/ (?:of )?column (\d+):?/g, (text, at) => (at > ownStart(filter) ? text.replace(at, String(at - ownStart(filter))) : ""));
 
 /** @param {Filter} filter */
 const narrows = (filter) => filter.sample > 0 && filter.sample < 100;
@@ -116,7 +120,7 @@ export function readFilter(given) {
     languages: texts(given?.languages).filter((tag) => /^[\w-]{2,20}$/.test(tag)),
     boxes: boxes.filter((/** @type {number[]} */ box) => box.length === 4 && box.every(Number.isFinite)).slice(0, 25),
     sample: Math.min(100, Math.max(0, Number(given?.sample) || 0)),
-    rule: String(given?.rule ?? "").slice(0, 1024),
+    rule: String(given?.rule ?? "").slice(0, MAX_RULE),
     title: String(given?.title ?? "").slice(0, 60),
     following: given?.following === true,
     saved: /^(all$|tag:)/.test(given?.saved) ? given.saved.slice(0, 200) : "",

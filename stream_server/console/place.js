@@ -10,7 +10,7 @@ const FRAMES = 3; // rows get their heights when they come into sight, and those
  * @param {HTMLElement} root @param {HTMLElement} [outer] a scrolled element around it @returns {() => void} leads back there
  */
 export function placeOf(root, outer = root) {
-  const boxes = [...new Set([outer, ...root.querySelectorAll(/** @type {"div"} */ (".scroller, .board, .messages-box"))])];
+  const boxes = [...new Set([outer, ...root.querySelectorAll(/** @type {"div"} */ (".scroller, .board, .messages-box, .ops-scroll"))])];
   const offset = (/** @type {Element} */ box, /** @type {Element} */ row) => row.getBoundingClientRect().top - box.getBoundingClientRect().top;
   const places = boxes.filter((box) => box.scrollTop || box.scrollLeft).map((box) => {
     const row = [...box.querySelectorAll("article, .entry, .user-row")].find((each) => each.clientHeight && offset(box, each) >= 0);

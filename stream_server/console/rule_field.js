@@ -2,9 +2,11 @@
 // The field in which one writes a rule. A mistake is marked where it stands, and operators are completed from the list
 // of the server, which has those of installed filters too.
 
-import { fill, h } from "./dom.js";
+import { fill, h, tellFull } from "./dom.js";
+import { MAX_RULE } from "./filter.js";
 import { explain, forPeople, newKey, problemBox } from "./forms.js";
 import { isComposing } from "./keys.js";
+import { counted } from "./people/text.js";
 
 const SHOWN = 8; // completions at one time
 
@@ -30,7 +32,7 @@ export class RuleField {
     const id = `rule-${newKey()}`;
     this.marks = h("div", { class: "rule-marks", "aria-hidden": "true" });
     this.input = h("textarea", {
-      id, name: "rule", rows: 2, spellcheck: "false", autocapitalize: "none", placeholder: "-is:repost (tea OR cake) has:links meta.room:7", value,
+      id, name: "rule", rows: 2, maxlength: MAX_RULE, spellcheck: "false", autocapitalize: "none", placeholder: "-is:repost (tea OR cake) has:links meta.room:7", value,
       "aria-autocomplete": "list", "aria-controls": `${id}-list`, "aria-describedby": `${id}-problem ${id}-help`,
       oninput: (/** @type {InputEvent} */ event) => this.changed(isComposing(event)), onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
       onblur: () => this.offer([]), onscroll: () => (this.marks.scrollTop = this.input.scrollTop),
@@ -76,7 +78,7 @@ export class RuleField {
   offer(found) {
     fill(this.list, found.map(([text, help], at) => h("li", { id: `${this.list.id}-${at}`, role: "option", dataset: { text }, onpointerdown: (/** @type {Event} */ event) => (event.preventDefault(), this.take(at)) }, h("code", {}, text), h("span", { class: "muted" }, help))));
     this.list.hidden = !found.length;
-    fill(this.count, found.length > 0 && `${found.length} operators: Enter takes the first, the arrow keys choose`);
+    fill(this.count, found.length > 0 && `${counted(found.length, "operator")}: Enter takes the first, the arrow keys choose`);
     this.choose(found.length ? 0 : -1);
     if (found.length) this.list.scrollIntoView({ block: "nearest" });
   }
@@ -110,7 +112,7 @@ export class RuleField {
   }
 
   unmark() {
-    fill(this.problem);
+    fill(this.problem, tellFull(this.input));
     fill(this.marks);
     this.input.removeAttribute("aria-invalid");
   }
@@ -119,7 +121,7 @@ export class RuleField {
   mark(refusal, before = 0) {
     const at = (refusal.column ?? 0) - before - 1 + Array.from(/^\s*/.exec(this.value)?.[0] ?? "").length;
     const isHere = (refusal.column ?? 0) > before && at <= Array.from(this.value.trimEnd()).length;
-    fill(this.problem, isHere ? forPeople(refusal.message.replace(/; column \d+:/, ";")) : explain(refusal));
+    fill(this.problem, isHere ? forPeople(refusal.message.replace(/; column \d+:/, ";")) : explain(refusal), " ", tellFull(this.input));
     this.input.setAttribute("aria-invalid", "true");
     if (isHere) fill(this.marks, marked(this.value, at));
     return isHere;

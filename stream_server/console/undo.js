@@ -90,8 +90,7 @@ export class Undo {
 
   /** Undoes the latest that waits. @returns {boolean} whether something waited */
   takeBackLast() {
-    const deeds = [...this.waiting.values()].filter((deed) => !deed.isSent);
-    return this.takeBack(deeds.at(-1)?.key ?? "");
+    return this.takeBack([...this.waiting.values()].findLast((deed) => !deed.isSent)?.key ?? "");
   }
 
   undo(deed) {

@@ -91,12 +91,14 @@ class StreamCensus:
         following = "{!r}~{}".format(*_place_of(page[-1])) if len(rows) > count else None
         return CensusPage(page, following, sum(answer.total for answer in answers), complete)
 
-    async def read_sums(self, order: SumOrder, count: int) -> tuple[list[UserSum], int, bool]:
-        """Return the sums of at most ``count`` users, the largest first.
+    async def read_sums(
+        self, order: SumOrder, count: int, user: str | None = None
+    ) -> tuple[list[UserSum], int, bool]:
+        """Return the sums of at most ``count`` users, the largest first, or of one user.
 
-        And the number of all streams, and whether all processes have answered in time.
+        And the number of their streams, and whether all processes have answered in time.
         """
-        answers, complete = await self._ask_all(CensusQuestion(order, MAX_SUMS, "", sums=True))
+        answers, complete = await self._ask_all(CensusQuestion(order, MAX_SUMS, "", sums=True, user=user))
         table = SumTable()
         for answer in answers:
             table.add(answer.sums)
@@ -138,8 +140,7 @@ class StreamCensus:
         """Return the answer of this process. It looks at all its clients, a slice in each iteration of the loop."""
         if question.sums:
             return await self._sum_own(question)
-        registry, user = self._hub.registry, question.user
-        clients = registry.list_clients() if user is None else registry.clients_of(user)
+        clients = self._clients_of(question)
         first: list[tuple[float, str, Client]] = []
         total = 0
         for start in range(0, len(clients), SLICE_CLIENTS):
@@ -151,8 +152,12 @@ class StreamCensus:
             await asyncio.sleep(0)
         return CensusAnswer(total, [self._describe(rank, client) for rank, _, client in first])
 
+    def _clients_of(self, question: CensusQuestion) -> Sequence[Client]:
+        registry, user = self._hub.registry, question.user
+        return registry.list_clients() if user is None else registry.clients_of(user)
+
     async def _sum_own(self, question: CensusQuestion) -> CensusAnswer:
-        clients, table, total = self._hub.registry.list_clients(), SumTable(), 0
+        clients, table, total = self._clients_of(question), SumTable(), 0
         for start in range(0, len(clients), SLICE_CLIENTS):
             head = self._hub.head
             rows = [

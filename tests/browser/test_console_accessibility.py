@@ -68,7 +68,7 @@ async def looking_back(window: Window, _: Person) -> None:
     await column.locator(".column-head summary").click()
     await column.get_by_role("button", name="Look back").click()
     await expect(column.locator(".brush")).to_be_visible()
-    await column.get_by_role("button", name="This hour").click()
+    await column.get_by_role("button", name="Show", exact=True).click()
     await expect(column.locator(".state[data-state=range]")).to_be_visible()
 
 

@@ -31,6 +31,14 @@ def columns(*words: str, rule: str = "") -> str:
     return f"/#/streams/{quote(json.dumps(filters))}"
 
 
+HEAR = """() => {
+  window.heard = [];
+  new MutationObserver(changes => changes.forEach(({ target, addedNodes }) =>
+    [target, ...addedNodes].forEach(node => heard.push(node.textContent ?? "")))
+  ).observe(document, { childList: true, characterData: true, subtree: true });
+}"""
+"""Keeps each text that the page has shown or said."""
+
 ADDRESS = columns("good", rule="bad AND (")
 
 
@@ -186,6 +194,28 @@ async def test_a_bad_rule_of_a_link_stops_its_own_column_only(site_api: Api, win
         await expect(column.locator(".state").first).to_contain_text("live")
         await site_api.post(user["id"], "good things")
         await expect(column.first.locator(".post").first).to_contain_text("good things")
+
+
+async def test_a_refused_column_tells_its_mistake_once(site_api: Api, windows: Windows) -> None:
+    """At the place in what the user wrote, to see and to hear, however the server learns of the rule."""
+    user = await named_user(site_api, "zita")
+    window = await windows.open(user, columns("fine"))
+    window.expects_refusals = True
+    page, refused = window.page, window.page.locator(".column").last
+    await expect(refused.locator(".state")).to_contain_text("live")
+    filters = [{"words": ["fine"]}, {"words": ["tea"], "rule": "cat OR (dog"}]
+    link = f"/#/streams/{quote(json.dumps(filters))}"
+    told = "refused: the ( is not closed; column 13: expected a closing parenthesis"
+    await page.evaluate(HEAR)
+    await page.evaluate("hash => { location.hash = hash; }", link[1:])
+    await expect(refused.locator(".state > :first-child")).to_have_text(told)
+    await page.add_init_script(f"({HEAR})()")
+    heard = await page.evaluate("window.heard")
+    await window.open(link)
+    await expect(refused.locator(".state > :first-child")).to_have_text(told)
+    heard += await page.evaluate("window.heard")
+    assert {text for text in heard if "parenthesis" in text} <= {told, f"tea, cat OR (dog: {told}"}
+    await expect(page.locator(".row-note")).to_have_count(0)
 
 
 async def test_a_sign_in_link_asks_before_it_changes_the_user(

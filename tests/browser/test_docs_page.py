@@ -23,6 +23,9 @@ async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
     await expect(page.page.locator(".docs-route").first).to_be_visible()
     rows = await page.page.locator(".docs-route .docs-row").all_inner_texts()
     others = await page.page.locator("#dialects .docs-plain li").all_inner_texts()
+    operators = page.page.locator("#rules li")
+    await expect(operators.filter(has_text="conversation_id:id in the thread")).to_have_count(1)
+    await expect(operators.filter(has_text="track:value")).to_have_count(1)  # that of a filter
     shown = [tuple(text.split()[:2]) for text in [*rows, *others]]
     assert sorted(shown) == sorted((row.method, row.path) for row in ROUTE_TABLE)
     scope = page.page.locator("#statuses_post .docs-access")
@@ -82,7 +85,7 @@ async def test_search_keys_and_deep_links(windows: Windows) -> None:
     page.expects_refusals = True
     form = page.page.get_by_role("form", name="Try GET /v1/users/{id}", exact=True)
     await form.get_by_role("button", name="Send GET").click()
-    await expect(form.locator(".docs-field .docs-bad")).to_have_text("The request needs this.")
+    await expect(form.locator("input:invalid")).to_be_focused()
     await form.get_by_label("id").fill("1")
     await form.get_by_role("button", name="Send GET").click()
     await expect(form.locator(".docs-state")).to_contain_text("401")

@@ -20,6 +20,7 @@ async def test_ones_own_comment_stands_once(site_api: Api, windows: Windows) -> 
     await asyncio.gather(*(site_api.done("POST", path, token=token, json={"message": f"old {n}."}) for n in range(40)))
     window = await windows.open(uma, f"/#/people/status/{status['id']}")
     comments = window.page.locator(".comment")
+    await expect(window.page.get_by_text("A reply is a post of your own.")).to_be_visible()
     await expect(window.button("Show more comments")).to_be_visible()
     await window.page.get_by_label("Your comment").fill("the newest")
     await window.button("Comment").last.click()

@@ -427,9 +427,36 @@ async def test_a_megabyte_in_the_composer_is_cut(windows: Windows, site_api: Api
     await expect(count).to_have_text("269")
 
 
+@pytest.mark.parametrize("ends", [" ", ","])
+async def test_a_megabyte_in_the_builder_is_cut(windows: Windows, site_api: Api, ends: str) -> None:
+    """Each field takes what a rule may have, and says so. Of a list, as many words are taken as there may be."""
+    window = await windows.open(await named_user(site_api, f"kira{ord(ends)}"), columns("old"))
+    window.expects_refusals = True  # what fills the field may be no rule
+    page = window.page
+    await expect(page.locator(".column .state")).to_contain_text("live")
+    await page.evaluate(SPY)
+    await page.keyboard.press("c")
+    words, rule = page.get_by_role("combobox", name="Words"), page.get_by_label("Further conditions")
+    text = "".join(f"word{number}{ends}" for number in range(100_000))
+    await words.evaluate(PASTE, text)
+    problem = "There can be 50 at most." if ends == "," else "No more than 1,024 fit in here: the rest was cut off."
+    await expect(page.locator(".field", has=words).get_by_role("alert")).to_have_text(problem)
+    assert len(await words.input_value()) <= 1024
+    await expect(page.locator(".builder .chip-text")).to_have_count(50 if ends == "," else 0)
+    await words.fill("")
+    await rule.focus()
+    async with page.expect_response("**/v1/rules"):
+        await page.keyboard.insert_text(text)
+    await expect(page.locator(".field", has=rule).get_by_role("alert")).to_contain_text("No more than 1,024 fit in")
+    assert len(await rule.input_value()) == 1024
+    assert await page.evaluate("window.kept") < 40_000
+    await expect(page.get_by_text("A comma or Enter ends a chip.")).to_be_visible()
+
+
 LOST = {
     "/#/nonsense": ("view nonsense", "#/people"),
     "/#/toString/%": ("view toString", "#/streams"),
+    "/#/operations/nonsense": ("view operations/nonsense", "#/people"),
     "/#/people/nonsense": ("page nonsense", "#/people/@nonsense"),
     "/#/people/tag": ("page tag", "#/people"),
     "/#/people/status/": ("page status", "#/people"),
@@ -445,6 +472,11 @@ async def test_an_address_that_names_nothing_says_so(windows: Windows, site_api:
         await window.go(address[1:], f"There is no {name}")
         await expect(page.locator("main").locator(f"a[href='{link}']").first).to_be_visible()
         assert await window.faults() == []
+    for part in ("notjson", "%"):
+        await page.evaluate("part => { location.hash = `#/streams/${part}`; }", part)
+        await expect(page.locator(".notes").get_by_text("cannot be read")).to_have_count(1)
+        await expect(page.locator(".column").first).to_be_visible()
+        await page.locator(".notes").evaluate("notes => notes.replaceChildren()")
     for part in ("@karl/nonsense", "requests/nonsense", "privacy/nonsense"):
         await window.go(f"#/people/{part}", "There is no part nonsense.")
     await page.locator("main").get_by_role("link", name="Muted", exact=True).click()

@@ -150,6 +150,26 @@ async def test_content_has_the_room_and_nothing_is_covered(
     assert not found, "\n".join(found)
 
 
+async def test_looking_back_leaves_room_for_posts(browser: Browser, site_server: Server, site_api: Api) -> None:
+    """The form folds when the time is chosen, and the menu unfolds it."""
+    uid = await site_api.user()
+    for turn in range(5):
+        await site_api.post(uid, f"barley and a text that is as long as those of people are, number {turn}")
+    low = ViewportSize(width=320, height=256)
+    async with opened(site_server, browser, viewport=low, reduced_motion="reduce") as window:
+        await window.follow(await sign_in_link(site_server, uid))
+        column = await window.add_column("barley")
+        await expect(column.locator(".post")).to_have_count(5)
+        for _ in range(2):
+            await column.locator(".column-head summary").click()
+            await column.get_by_role("button", name="Look back").click()
+            await column.get_by_role("button", name="Show", exact=True).click()
+            await expect(column.locator(".state")).to_contain_text("5 posts")
+            await column.scroll_into_view_if_needed()
+            assert await column.locator(".scroller").evaluate(WHOLE) >= 1
+            await expect(column.locator(".look-back")).to_be_hidden()
+
+
 TO_MAP = "dialog => { dialog.scrollTop += dialog.querySelector('.map').getBoundingClientRect().top - 300; }"
 """Scrolls the builder so that it could scroll both up and down with a finger on the map."""
 

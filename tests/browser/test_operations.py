@@ -186,9 +186,11 @@ async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: W
         await window.button("By user").click()
         await expect(table.get_by_role("columnheader", name="Streams")).to_be_visible()
         await expect(rows.filter(has_text="@jana")).to_have_text("@jana2200 B")
-        await window.button("Each stream").click()
         await page.get_by_role("textbox", name="Streams of the user").fill("jana")
         await window.button("Show").click()
+        await expect(rows).to_have_text(["@jana2200 B"])
+        await expect(page.get_by_text("2 streams of @jana, without waiting polls")).to_be_visible()
+        await window.button("Each stream").click()
         await expect(rows).to_have_count(2)
         assert await window.faults() == []
         await page.route("**/v1/admin/streams?*", pages_of_one)
@@ -210,6 +212,34 @@ async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: W
         await large.until(lambda consumer: consumer.of("goodbye"))
         assert large.of("goodbye")[0]["code"] == "closed_by_operator"
         assert not small.ended
+
+
+async def test_back_leads_to_the_place_where_one_was(site_api: Api, windows: Windows) -> None:
+    """With what was chosen; and nothing is asked while another view is on show."""
+    window = await windows.open(await named_user(site_api, "odette"), "/#/operations", scope=ADMIN)
+    page, asked = window.page, list[str]()
+    await page.clock.install()
+    await window.open("/#/operations")
+    async with await site_api.stream({"track": "placed"}, uid=site_api.admin):
+        await window.button("By user").click()
+        table = page.get_by_role("region", name="Open streams")
+        await table.get_by_role("button", name="Delivered").click()
+        sorted_by = table.get_by_role("columnheader", name="Delivered")
+        await expect(sorted_by).to_have_attribute("aria-sort", "descending")
+        await page.locator("main").evaluate("main => main.scrollTo(0, 400)")
+        await page.get_by_role("link", name="People").first.click()
+        await expect(page.get_by_role("heading", name="Home")).to_be_visible()
+        await page.clock.run_for(20_000)
+        page.on("request", lambda request: asked.append(request.url) if "/operations" in request.url else None)
+        await page.clock.run_for(20_000)
+        assert asked == []
+        async with page.expect_request("**/operations/history"):
+            await page.go_back()
+        await expect(window.button("By user")).to_have_attribute("aria-pressed", "true")
+        await expect(sorted_by).to_have_attribute("aria-sort", "descending")
+        assert await page.locator("main").evaluate("main => main.scrollTop") == 400
+        await expect(page).to_have_title("Operations · stream-server")
+        await expect(page.locator(".connection")).to_have_text("live")
 
 
 async def test_the_tables_hold_still_under_the_hand(site_api: Api, windows: Windows) -> None:

@@ -133,6 +133,8 @@ async def test_an_operator_lists_and_ends_each_stream(api: Api) -> None:
     assert (sums["total"], sums["complete"]) == (len(streams), True)
     expected = {(ann, len(streams) // 2, 1), (bob, len(streams) // 2, 1)}
     assert {(one["user"]["id"], one["streams"], one["delivered"]) for one in sums["users"]} == expected
+    of_ann = await api.done("GET", f"/v1/admin/streams/users?user={login}", token=admin)
+    assert (of_ann["total"], [one["user"]["id"] for one in of_ann["users"]]) == (len(streams) // 2, [ann])
     for stream in streams:
         path = f"/v1/admin/streams/{connection(stream)}"
         assert (await api.call("DELETE", path, token=mint(ann))).error == (403, "insufficient_scope", None)
@@ -148,6 +150,7 @@ async def test_what_an_operator_asks_for_in_vain(api: Api) -> None:
     admin = mint(await api.user(), "admin")
     for method, what, error in (
         ("DELETE", "/none", (404, "not_found", "connection")), ("GET", "?user=nobody_1", (404, "not_found", "user")),
+        ("GET", "/users?user=nobody_1", (404, "not_found", "user")),
         ("GET", "?user=no-login", (400, "invalid_parameter", "user")),
         ("GET", "?before=x", (400, "invalid_cursor", "before")),
         ("GET", "?sort=size", (400, "invalid_parameter", "sort")),

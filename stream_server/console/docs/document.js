@@ -33,8 +33,7 @@ function routeOf(source, path, method, operation) {
     answers,
     errors: errorsOf(source, responses),
     streams: answers.some((answer) => answer.media.includes(STREAM_TYPE)), // the answer lasts as long as the connection
-    // What the search looks through, in small letters.
-    words: `${method} ${path} ${tag} ${id} ${summary}`.toLowerCase(),
+    words: `${method} ${path} ${tag} ${id} ${summary}`.toLowerCase(), // what the search looks through
   };
 }
 

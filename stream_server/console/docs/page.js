@@ -21,7 +21,7 @@ class Page {
     this.links = h("ul", { class: "docs-tags" });
     this.main = h("main", { class: "docs-main", id: "main", tabindex: "-1" },
       introduction(source, client), this.groups.map((group) => group.root),
-      dialects(source), errorTable(source), objects(source));
+      operators(source), dialects(source), errorTable(source), objects(source));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
       h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
     this.filter();
@@ -98,13 +98,16 @@ function introduction(source, client) {
     /** @type {HTMLTemplateElement} */ (document.getElementById("docs-words")).content);
 }
 
+/** Return the operators of rules. Links to their place in the guide lead here where there is no guide. @param {any} source */
+const operators = (source) => extra("rules", "Operators of rules",
+  h("p", { class: "docs-about" }, "The value of ", h("code", {}, "rule"), " is made of these, with ", h("code", {}, "OR"), ", parentheses, and a minus before what must not match."),
+  h("ul", { class: "docs-plain" }, source["x-operators"].map(({ operator, help, example }) => h("li", {}, h("code", {}, operator), " ", prose(help), ", as in ", h("code", {}, example)))));
+
 /** Return the routes of other protocols, which OpenAPI's paths leave out. @param {any} source */
 function dialects(source) {
-  const rows = source["x-dialects"] ?? [];
-  if (!rows.length) return null;
   return extra("dialects", "Twitter's protocols",
     h("p", { class: "docs-about" }, "These routes speak the streaming protocols of Twitter v1.1 and v2, so that its clients work unchanged."),
-    h("ul", { class: "docs-plain" }, rows.map((row) => h("li", {},
+    h("ul", { class: "docs-plain" }, source["x-dialects"].map((row) => h("li", {},
       h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path), " ",
       h("span", { class: "docs-summary" }, prose(row.summary))))));
 }

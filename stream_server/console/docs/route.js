@@ -66,8 +66,7 @@ function parameters(source, route) {
 
 function parameter(source, parameter) {
   const schema = follow(source, parameter.schema);
-  const owner = { required: parameter.required ? [parameter.name] : [] };
-  return member(source, owner, parameter.name, { ...schema, description: parameter.description ?? schema.description }, true);
+  return member(source, parameter.required, parameter.name, { ...schema, description: parameter.description ?? schema.description }, true);
 }
 
 /** @param {any} source @param {Route} route */
@@ -122,16 +121,15 @@ export function shape(source, schema, sent) {
   if (inner === null) return h("p", { class: "docs-type" }, typeWords(own));
   if (!inner.properties) return h("ul", { class: "docs-shape" }, inner.oneOf.map((one) => h("li", {}, objectOf(source, NESTED, refName(one), one, sent))));
   const members = [inner, ...(inner.oneOf ?? [])].flatMap((one) => Object.entries(one.properties));
-  return h("ul", { class: "docs-shape" }, members.map(([name, part]) => member(source, inner, name, part, sent)));
+  return h("ul", { class: "docs-shape" }, members.map(([name, part]) => member(source, isRequired(inner, name), name, part, sent)));
 }
 
 /** Return an object that opens into its description and its members. @param {any} source @param {Record<string, any>} attributes @param {any} summary @param {any} schema @param {boolean} sent */
 export const objectOf = (source, attributes, summary, schema, sent) =>
   unfolding(attributes, summary, () => [about(follow(source, schema).description), shape(source, schema, sent)]);
 
-/** Return one member of an object, or a parameter. @param {any} source @param {any} owner whose `required` names what must be there @param {string} name @param {any} schema @param {boolean} sent */
-function member(source, owner, name, schema, sent) {
-  const required = isRequired(owner, name);
+/** Return one member of an object, or a parameter. @param {any} source @param {boolean} required @param {string} name @param {any} schema @param {boolean} sent */
+function member(source, required, name, schema, sent) {
   const own = withoutNull(schema).schema;
   const inner = innerObject(source, schema);
   return h("li", {},

@@ -22,18 +22,16 @@ export class TryForm {
     this.source = source;
     this.route = route;
     this.client = client;
-    /** @type {AbortController | null} */
-    this.running = null;
+    /** @type {AbortController | null} */ this.running = null;
     this.fields = route.parameters.map((parameter) => fieldOf(source, route, parameter));
-    /** @type {HTMLTextAreaElement | null} */
-    this.body = null;
+    /** @type {HTMLTextAreaElement | null} */ this.body = null;
     this.command = h("pre", { class: "docs-curl", tabindex: "0", "aria-label": "the request as a curl command" });
     this.send = h("button", { type: "submit", class: "primary" }, `Send ${route.method}`);
     this.copy = h("button", { type: "button", onclick: () => copyText(this, this.command.textContent, this.command) }, "Copy as curl");
     this.state = h("p", { class: "docs-state", role: "status" });
     this.answer = h("pre", { class: "docs-answer", tabindex: "0", "aria-label": "the answer", hidden: true });
     const onsubmit = (/** @type {Event} */ event) => (event.preventDefault(), this.submit());
-    this.root = h("form", { class: "docs-try", novalidate: true, "aria-label": `Try ${route.method} ${route.path}`, oninput: () => this.showCommand(), onsubmit },
+    this.root = h("form", { class: "docs-try", "aria-label": `Try ${route.method} ${route.path}`, oninput: () => this.showCommand(), onsubmit },
       h("h4", {}, "Try it"),
       route.access !== "open" && !client.user && h("p", { class: "muted small" }, "This route needs a token. ", h("a", { href: "./" }, "Sign in"), " in the console, and reload this page."),
       this.fields.map((field) => field.root), route.bodies.length > 0 && this.bodyParts(), this.command,
@@ -75,8 +73,6 @@ export class TryForm {
   async submit() {
     if (this.running) return this.running.abort();
     for (const field of this.fields) field.complain("");
-    const missing = this.fields.find((field) => field.required && !field.input.value.trim());
-    if (missing) return missing.complain("The request needs this.");
     const { body } = this.values();
     if (body && parsed(body) === undefined) return this.say("The body is not valid JSON.", "warn");
     this.running = new AbortController();
@@ -137,14 +133,14 @@ export class TryForm {
 /** One parameter of the form, with a place for what is wrong with it. @param {any} source @param {Route} route @param {any} parameter */
 function fieldOf(source, route, { name, in: place, required, schema }) {
   const id = `${route.id}-${name}`;
-  const input = h("input", { id, autocomplete: "off", spellcheck: "false", placeholder: typeWords(follow(source, schema)), "aria-describedby": `${id}-error` });
+  const input = h("input", { id, required, autocomplete: "off", spellcheck: "false", placeholder: typeWords(follow(source, schema)), "aria-describedby": `${id}-error` });
   const error = h("span", { class: "docs-bad", id: `${id}-error` });
   const complain = (/** @type {string} */ text) => {
     error.textContent = text;
     input.toggleAttribute("aria-invalid", text !== "");
     if (text) input.focus();
   };
-  return { name, place, required, input, complain, root: h("div", { class: "docs-field" }, h("label", { for: id }, name), input, error) };
+  return { name, place, input, complain, root: h("div", { class: "docs-field" }, h("label", { for: id }, name), input, error) };
 }
 
 /** Return the value of a JSON text, or undefined if it is none. @param {string} text @returns {any} */

@@ -45,8 +45,8 @@ export class Clients {
     const { view } = this;
     this.asked = Date.now();
     await told(this.problem, async () => {
-      const rest = view.by === "user" ? {} : { user: view.user || null, before: view.pages.at(-1) };
-      const answer = await this.app.client.request("GET", `/v1/admin/streams${view.by === "user" ? "/users" : ""}`, { query: { sort: view.sort, count: PAGE, ...rest } });
+      const query = { sort: view.sort, count: PAGE, user: view.user || null, before: view.pages.at(-1) };
+      const answer = await this.app.client.request("GET", `/v1/admin/streams${view.by === "user" ? "/users" : ""}`, { query });
       if (this.view === view) this.draw(answer);
     });
   }
@@ -62,7 +62,7 @@ export class Clients {
       (next || pages.length > 0) && h("div", { class: "row" }, turn("Previous page", pages.slice(0, -1), pages.length > 0), turn("Next page", [...pages, next], next)));
     this.body.querySelector(".ops-scroll")?.scrollTo(scrolled, 0);
     if (pressed) [...this.body.querySelectorAll("button")].find((button) => button.textContent === pressed)?.focus({ preventScroll: true });
-    const sum = `${counted(total, "stream")} in all, without waiting polls${complete ? "" : ", and some processes did not answer"}.`;
+    const sum = `${counted(total, "stream")} of ${this.view.user ? `@${this.view.user}` : "all users"}, without waiting polls${complete ? "" : ", and some processes did not answer"}.`;
     if (this.count.textContent !== sum) fill(this.count, sum);
   }
 

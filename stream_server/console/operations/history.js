@@ -12,16 +12,10 @@ const RECORDED = [
 ];
 
 export class History {
-  constructor() {
-    /** @type {Sample[]} */
-    this.samples = [];
-    /** @type {any} */
-    this.last = null;
-    /** Rates of each worker by its number, in units a second; null before the second answer. @type {Map<number, Record<string, number | null>>} */
-    this.rates = new Map();
-    /** Refusals a second by code. @type {Record<string, number>} */
-    this.refusals = {};
-  }
+  /** @type {Sample[]} */ samples = [];
+  /** @type {any} the last answer */ last = null;
+  /** Rates of each worker by its number, in units a second; null before the second answer. @type {Map<number, Record<string, number | null>>} */ rates = new Map();
+  /** Refusals a second by code. @type {Record<string, number>} */ refusals = {};
 
   /** Take an answer of the server. @param {any} state */
   add(state) {

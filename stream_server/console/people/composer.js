@@ -1,7 +1,7 @@
 // @ts-check
 /** The form that writes a status. A draft outlives errors and reloads; a repetition of the same text is safe. */
 
-import { h, number } from "../dom.js";
+import { h, number, tellFull } from "../dom.js";
 import { draftAt, draftPlace, form, formEnd, newKey, problemBox, refusal, told } from "../forms.js";
 import { isComposing } from "../keys.js";
 
@@ -65,7 +65,7 @@ export class Composer {
 
   counted() {
     const left = this.limit - Array.from(this.text.value).length;  // the server counts code points
-    const cut = this.text.textLength < this.text.maxLength ? "" : `. No more than ${number(this.text.maxLength)} fit in here: the rest was cut off.`;
+    const cut = tellFull(this.text) && `. ${tellFull(this.text)}`;
     this.counter.textContent = this.limit ? number(left) + cut : "";
     this.counter.setAttribute("aria-label", `${number(left)} characters left${cut}`);
     this.counter.classList.toggle("composer-near", left <= NEAR_LIMIT);

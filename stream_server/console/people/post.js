@@ -199,7 +199,7 @@ function comments(site, status) {
     made.reset();
   }, { draft: draftPlace(site.app, "comment", status.id) });
   void load();
-  return { root: h("section", { class: "comments", "aria-label": "Comments" }, list, more, add), focus: () => input.focus() };
+  return { root: h("section", { class: "comments", "aria-label": "Comments" }, list, more, h("p", { class: "muted small" }, "A comment stands only here, below the post. A reply is a post of your own."), add), focus: () => input.focus() };
 }
 
 /** @param {Site} site @param {any} status @param {any} comment */

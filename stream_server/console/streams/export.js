@@ -6,11 +6,12 @@ import { counted } from "../people/text.js";
 
 const MOST = 10_000; // posts of one file
 const CELLS = ["id", "posted", "uid", "login", "lang", "message", "likes", "comments", "reposts", "in_reply_to", "origin", "lat", "lon", "cursor"];
+const FORMULA = /^[=+\-@\t\r]/;
 const GUARDED = " A cell that begins with = + - or @ has an apostrophe before it, so that no spreadsheet takes it for a formula.";
 
 /** A cell as RFC 4180 has it. A text that a spreadsheet would take for a formula gets an apostrophe before it. @param {any} value */
 function cell(value) {
-  const text = typeof value === "number" ? String(value) : String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&");
+  const text = typeof value === "number" ? String(value) : String(value ?? "").replace(FORMULA, "'$&");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -27,5 +28,5 @@ export async function exportRows({ look, rows, app, title }, format) {
   Object.assign(document.createElement("a"), { href, download }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser reads it meanwhile
   const cut = found.more ? ` The time has more: these are its newest ${number(MOST)}, from ${found.events[0]?.status.posted} on. Export the time before that, too.` : "";
-  app.say(`${download} has ${counted(found.events.length, "post")}.${cut}${format === "csv" ? GUARDED : ""}`, cut ? "warn" : "ok");
+  app.say(`${download} has ${counted(found.events.length, "post")}.${cut}${format === "csv" && lines.flat().some((value) => typeof value === "string" && FORMULA.test(value)) ? GUARDED : ""}`, cut ? "warn" : "ok");
 }

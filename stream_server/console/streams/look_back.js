@@ -14,6 +14,7 @@ const [PAGE, LONG_PAGE] = [50, 500]; // posts of one answer, for the column and 
 const FIRST = 10; // posts of a new column
 const ANSWERS = 10; // of one press of the button, while they have no posts
 const HOUR_MS = 3_600_000;
+const LOW = matchMedia("(max-height: 400px)"); // has no room for the form beside the posts
 
 const iso = (/** @type {number} */ ms) => new Date(ms).toISOString();
 const local = (/** @type {number} */ ms) => iso(ms - 60_000 * new Date(ms).getTimezoneOffset()).slice(0, 16); // as a field of the browser has it
@@ -31,8 +32,8 @@ export class LookBack {
     this.isForward = Boolean(column.filter.saved); // saved rules change along the log, which is read forward then
     this.button = h("button", { hidden: this.isForward, onclick: () => this.older() }, "Older");
     this.told = h("p", { class: "muted small", role: "status" });
-    this.problem = h("p", { class: "problem small", role: "alert" });
-    this.panel = h("form", { class: "look-back", hidden: true, "aria-label": "Look back", onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), this.submit()) });
+    const onsubmit = (/** @type {Event} */ event) => (event.preventDefault(), this.show({ from: Date.parse(this.from.value), to: Date.parse(this.to.value) }));
+    this.panel = h("form", { class: "look-back", hidden: true, "aria-label": "Look back", onsubmit });
     column.rows.scroller.append(h("div", { class: "older" }, this.button, this.told));
   }
 
@@ -46,27 +47,19 @@ export class LookBack {
     const chart = rule ? new CountChart(app.client, this.brush) : null;
     const { from, to } = this.range ?? { from: Date.now() - HOUR_MS, to: Date.now() + 60_000 };
     [this.from, this.to] = Object.entries({ From: from, To: to }).map(([name, ms]) => h("input", { type: "datetime-local", required: true, value: local(ms), "aria-label": name }));
-    const button = (/** @type {string} */ text, /** @type {() => void} */ onclick) => h("button", { type: "button", onclick }, text);
     fill(this.panel, chart?.root ?? h("p", { class: "muted small" }, "A chart counts the posts of a rule, and this column has none. Its time can be typed."),
-      h("div", { class: "row" }, this.from, "to", this.to), this.problem, h("div", { class: "row" }, h("button", { class: "primary" }, "Show"),
-        button("This hour", () => this.show({ from: Date.now() - (Date.now() % HOUR_MS), to: Math.ceil(Date.now() / 60_000) * 60_000 })), button("Close", () => this.toggle())));
+      h("div", { class: "row" }, this.from, "to", this.to), h("div", { class: "row" }, h("button", { class: "primary", onclick: () => (this.to.min = this.from.value) }, "Show"), // the browser tells of an end before the begin
+        h("button", { type: "button", onclick: () => this.toggle() }, "Close")));
     chart?.show(rule);
     this.from.focus();
-  }
-
-  submit() {
-    const range = { from: Date.parse(this.from.value), to: Date.parse(this.to.value) };
-    if (range.from < range.to) return this.show(range);
-    fill(this.problem, "The time has to end after it begins.");
-    this.to.focus();
   }
 
   /** Shows the posts of a time, or with null what is live again. @param {import("./brush.js").Range | null} range */
   show(range) {
     const { column } = this;
     if (range) [this.from.value, this.to.value] = [local(range.from), local(range.to)];
+    if (range && LOW.matches) this.toggle();
     else if (column.element.contains(document.activeElement)) column.element.focus();
-    fill(this.problem);
     this.range = range;
     this.brush?.point(range);
     column.pausedAt = "";

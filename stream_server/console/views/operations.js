@@ -52,6 +52,7 @@ class Operations {
   /** @param {HTMLElement} root @param {any} app */
   constructor(root, app) {
     this.app = app;
+    this.root = root;
     this.history = new History();
     this.tiles = TILES.map(tile);
     this.alerts = h("div", { class: "ops-alerts", role: "status" });
@@ -59,39 +60,41 @@ class Operations {
     this.tables = h("div", { class: "ops-tables" });
     this.clients = new Clients(app);
     this.wait = POLL_MS;
-    this.ended = this.hasHour = false;
+    this.hasHour = false;
     /** @type {any} */ this.timer = undefined;
-    this.onVisible = () => {
-      if (document.hidden) this.hasHour = false; // what happens until the page is seen again, the server tells
-      else this.poll();
-    };
+    this.resume = () => void this.poll(); // also when the page is seen again
     root.classList.add("ops");
     fill(root, h("div", { class: "row" }, h("h1", {}, "Operations"), moderationLink(app)), this.problem, this.alerts, h("div", { class: "ops-tiles" }, this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
-    document.addEventListener("visibilitychange", this.onVisible);
+    document.addEventListener("visibilitychange", this.resume);
     void this.poll();
   }
 
-  /** Ask the server, and again two seconds after its answer; never while nobody sees the page. */
+  /** Ask the server, and again two seconds after its answer; never while nobody sees the view. */
   async poll() {
     clearTimeout(this.timer);
-    if (this.ended || document.hidden || this.asking) return;
+    if (!this.root.isConnected || document.hidden) this.hasHour = false; // what happens until the view is seen again, the server tells
+    else if (!this.asking) await this.ask();
+  }
+
+  async ask() {
     this.asking = true;
     try {
       this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
       const hour = this.hasHour || document.hidden ? null : await this.app.client.request("GET", "/v1/admin/operations/history").catch(() => null); // Redis may be away
       if (hour) this.history.fill(hour);
       this.hasHour ||= hour !== null;
-      if (this.ended) return;
+      if (!this.root.isConnected) return;
       this.wait = POLL_MS;
       this.app.setStatus("live", "live");
       fill(this.problem);
     } catch (error) {
-      if (this.ended) return;
+      if (!this.root.isConnected) return;
       this.wait = Math.min(LONGEST_WAIT_MS, Math.max(this.wait * 2, 1000 * ((error instanceof ApiError && error.retryAfter) || 0)));
       this.app.setStatus("no answer", "bad");
       fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
+    } finally {
+      this.asking = false;
     }
-    this.asking = false;
     if (this.history.last) this.draw(this.history.last);
     void this.clients.refresh();
     this.timer = setTimeout(() => this.poll(), this.wait);
@@ -109,9 +112,8 @@ class Operations {
   }
 
   unmount() {
-    this.ended = true;
     clearTimeout(this.timer);
-    document.removeEventListener("visibilitychange", this.onVisible);
+    document.removeEventListener("visibilitychange", this.resume);
   }
 }
 

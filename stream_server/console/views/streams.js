@@ -57,6 +57,7 @@ export function mount(root, app) {
   /** Shows the columns that the address names, or else one's own: the address of an open tab may be older than those. */
   function show() {
     const linked = fromHash(location.hash.split("/")[2] ?? "");
+    if (app.path[0] && !linked) app.say("The address names columns in a way that cannot be read. These are yours.", "warn");
     const own = load()?.columns;
     const isLink = linked && own && !history.state?.own && toHash(linked) !== toHash(own.map(readFilter));
     const isShown = board.columns.length && (isLink ? isForeign && toHash(linked) === toHash(filters()) : !isForeign && (own || !linked));

@@ -75,6 +75,7 @@ class OpenApiDocument(msgspec.Struct):
     webhooks: dict[str, Any]
     components: dict[str, Any]
     dialects: list[dict[str, Any]] = msgspec.field(name="x-dialects")
+    operators: list[dict[str, Any]] = msgspec.field(name="x-operators")
 
 
 class ServerIndex(msgspec.Struct):

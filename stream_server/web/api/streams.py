@@ -95,7 +95,7 @@ class StreamSum(msgspec.Struct):
 class StreamSums(msgspec.Struct):
     """The open streams of all processes, added up by user, the largest first."""
 
-    total: Annotated[NonNegativeInt, Meta(description="number of all open streams")]
+    total: Annotated[NonNegativeInt, Meta(description="number of all open streams, or of those of the user")]
     complete: Annotated[bool, Meta(description="whether all processes have answered in time")]
     users: list[StreamSum]
 
@@ -104,6 +104,7 @@ class StreamSumsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of ``GET /v1/admin/streams/users``."""
 
     sort: Annotated[SumOrder, Meta(description="the largest first")] = "streams"
+    user: Annotated[Login | None, Meta(description="only the streams of this user")] = None
     count: Annotated[int, Meta(ge=1, le=MAX_IDS, description="maximum number of users")] = 30
 
 
@@ -160,11 +161,7 @@ async def list_all(request: Request) -> web.Response:
     Numbers change between two pages, so a stream may stand on both or on none.
     """
     asked, users = query.parsed_query(request, AnyStreamsQuery), request.app[STORE].users
-    uid = None
-    if asked.user is not None:
-        uid = (await users.resolve_logins([asked.user])).get(asked.user.lower())
-        if uid is None:
-            raise NotFound("unknown user", param="user")
+    uid = await _uid_of(request, asked.user)
     page = await request.app[STREAMS].census.read_page(asked.sort, asked.count, asked.before, uid)
     logins: dict[str, str] = {}
     with suppress(ApiError):  # without Redis, an administrator sees at least the streams of this process
@@ -183,7 +180,8 @@ async def list_all(request: Request) -> web.Response:
 async def sum_by_user(request: Request) -> web.Response:
     """``GET /v1/admin/streams/users``: add up the open streams of all server processes by user, the largest first."""
     asked = query.parsed_query(request, StreamSumsQuery)
-    sums, total, complete = await request.app[STREAMS].census.read_sums(asked.sort, asked.count)
+    uid = await _uid_of(request, asked.user)
+    sums, total, complete = await request.app[STREAMS].census.read_sums(asked.sort, asked.count, uid)
     logins: dict[str, str] = {}
     with suppress(ApiError):  # as in the list of streams
         logins = await request.app[STORE].users.get_logins(each.uid for each in sums if each.uid)
@@ -195,6 +193,16 @@ async def sum_by_user(request: Request) -> web.Response:
         for each in sums
     ]  # fmt: skip
     return encode_response(StreamSums(total, complete, users))
+
+
+async def _uid_of(request: Request, login: str | None) -> str | None:
+    """Return the id of the user whose streams are asked for, or None for those of all."""
+    if login is None:
+        return None
+    uid = (await request.app[STORE].users.resolve_logins([login])).get(login.lower())
+    if uid is None:
+        raise NotFound("unknown user", param="user")
+    return uid
 
 
 async def end(request: Request) -> web.Response:
@@ -236,7 +244,7 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/admin/streams", list_all, "admin", AnyStreamsQuery, response=AnyStreamPage,
           extra_error_statuses=(404,), name="streams.list_all"),
     Route("GET", "/v1/admin/streams/users", sum_by_user, "admin", StreamSumsQuery, response=StreamSums,
-          name="streams.sum_by_user"),
+          extra_error_statuses=(404,), name="streams.sum_by_user"),
     Route("DELETE", "/v1/admin/streams/{connection}", end, "admin", status=204, is_write=False, name="streams.end"),
     Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False),
 )

@@ -7,6 +7,8 @@ from typing import Any
 
 from aiohttp import hdrs
 
+from filters.registry import installed_registry
+from filters.rules.operators import usable_specs
 from stream_server import __version__
 from stream_server.events.one_line import encode_json
 from stream_server.web.http.authentication import TICKET_PARAMETER
@@ -65,7 +67,8 @@ SERVER_OF_DOCUMENT = "."
 def build_document(rows: tuple[Route, ...], version: Version = "3.2", url: str = SERVER_OF_DOCUMENT) -> Json:
     """Build the OpenAPI document of the routes in ``rows``, in a version of OpenAPI, for the server at ``url``.
 
-    The routes of Twitter's protocols have their own parameters and errors. ``x-dialects`` lists them.
+    The routes of Twitter's protocols have their own parameters and errors. ``x-dialects`` lists them, and
+    ``x-operators`` the operators of the rule language, which a schema cannot describe.
     """
     dialects = [row for row in rows if row.dialect is not None]
     rows = tuple(row for row in rows if row.dialect is None)
@@ -95,6 +98,10 @@ def build_document(rows: tuple[Route, ...], version: Version = "3.2", url: str =
         },
         "x-dialects": [
             {"method": row.method, "path": row.path, "summary": operation.operation_summary(row)} for row in dialects
+        ],
+        "x-operators": [
+            {"operator": ":".join(filter(None, (spec.name, spec.value))), "help": spec.help, "example": spec.example}
+            for spec in usable_specs(installed_registry())
         ],
     }
     named: Json = _with_portable_names(made)

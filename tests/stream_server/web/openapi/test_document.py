@@ -93,6 +93,12 @@ def test_the_routes_of_dialects_are_listed_and_not_described() -> None:
     assert not {row.path for row in dialects} & set(document()["paths"])
 
 
+def test_the_operators_of_rules_are_listed_as_the_guide_has_them() -> None:
+    listed = document()["x-operators"]
+    assert {"operator": "#tag", "help": "the hashtag, exactly", "example": "#tea"} in listed
+    assert {one["operator"] for one in listed} > {"word", "from:id or login", "meta.NAME:text or number", "track:value"}
+
+
 def test_the_document_says_which_operations_take_a_reader_token() -> None:
     named = {row for row in DESCRIBED if "reader token" in operation(row).get("description", "")}
     assert named == {row for row in DESCRIBED if row.is_for_readers}
