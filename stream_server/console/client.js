@@ -142,7 +142,8 @@ export class Client {
   unreachable(error) {
     const { origin, href } = globalThis.location ?? {};
     const why = error?.cause?.message ?? (origin && this.address && new URL(this.address, href).origin !== origin ? `or does not allow pages of ${origin}` : "");
-    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why && ` (${why})`}` });
+    const how = error?.name === "AbortError" ? "does not answer" : "cannot be reached";
+    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} ${how}${why && ` (${why})`}` });
   }
 
   /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Credentials} credentials @returns {Promise<OwnUser>} */

@@ -2,7 +2,6 @@
 /** Talks: the list of one's conversations, requests of strangers, the form that opens a talk; and one talk: its messages, the newest at the bottom, live, the field that writes, and the read mark. */
 
 import { h, isolate, number } from "../dom.js";
-import { ApiError } from "../client.js";
 import { form, problemBox } from "../forms.js";
 import { isComposing } from "../keys.js";
 import { tabbed } from "./page.js";
@@ -140,12 +139,7 @@ function messageLog(page, talk) {
     const last = Number(list.lastElementChild?.dataset.id ?? 0);
     if (document.hidden || last <= read) return;
     read = last;
-    try {
-      await site.write("PUT", `${path}/read`, { id: String(last) });
-      void site.loadTalks();
-    } catch (error) {
-      if (error instanceof ApiError && error.isTemporary) read = 0;
-    }
+    await site.write("PUT", `${path}/read`, { id: String(last) }).then(() => void site.loadTalks(), (error) => { if (error.isTemporary) read = 0; });
   }
 
   page.on("message", ({ message }) => { if (message.talk === talk.id) add(message); });

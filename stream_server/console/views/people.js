@@ -164,6 +164,8 @@ class People {
     else this.app.title(this.page?.title);
   }
 
+  tick() { this.live.show(); }
+
   drawNav() {
     const current = this.path[0] ?? "home";
     const { counts, me } = this.site;
@@ -195,7 +197,7 @@ class People {
   unmount() {
     clearInterval(this.timer);
     for (const { page } of [this, ...this.left.values()]) page?.end();
-    this.live.stop();
+    this.live.stream.close();
   }
 }
 
