@@ -3,11 +3,11 @@
 //
 // The contract of views. A view is a module `views/NAME.js` with
 //
-//   export function mount(root, app) { …; return { unmount() { … }, navigate(path) { … }, key(event) { … } }; }
+//   export function mount(root, app) { …; return { unmount() { … }, navigate(path) { … }, tick() { … }, key(event) { … } }; }
 //
 // `root` is an empty <main> of this view alone. `unmount` has to stop timers, streams and listeners outside `root`.
-// `navigate` and `key` may be absent: `navigate(path)` is called instead of a new mount when the address changes within
-// the view; `key(event)` gets the keys that were pressed outside of fields, and returns true if it used one.
+// The others may be absent: `navigate(path)` is called instead of a new mount when the address changes within the view, and
+// `tick()` once a second while somebody looks. `key(event)` gets what was pressed outside of fields, and tells if it used it.
 // A view is mounted for a signed-in user only, and anew after another user signed in. A view with `resume()` is not
 // unmounted when another one is shown, or when the session ends by itself: the same user gets it back by `resume`.
 // What a view may ask of the console is told at `app` below.
@@ -26,7 +26,7 @@ import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
-import { makeVoice } from "./voice.js";
+import { askIfQuiet, makeVoice } from "./voice.js";
 
 /** @type {Record<string, {title: string, icon: any, mount: Function}>} */
 const VIEWS = {
@@ -252,4 +252,5 @@ document.body.append(bar, root, tabs, notes, voice.root);
 client.onSession(sessionChanged);
 addEventListener("hashchange", route);
 addEventListener("keydown", onKey);
+setInterval(() => document.hidden || (askIfQuiet(client), state.mounted?.tick?.()), 1000);
 route();

@@ -9,8 +9,8 @@ import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
 import { refusalOf } from "./rule_field.js";
+import { showWorst } from "./voice.js";
 
-const QUIET_MS = 5000; // after which a person who looks is told the truth, before a heartbeat is overdue
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
@@ -25,10 +25,9 @@ export class Board {
     this.actions = actions;
     /** @type {Column[]} */ this.columns = [];
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
-    this.tags = this.askedAt = 0;
+    this.tags = 0;
     this.isFinding = false; // which rules the server refuses
     this.floor = new LogFloor(app.client);
-    this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
 
   /** Shows these columns: those that are open keep their rows and their connection, and others are closed. @param {any[]} all filters, or columns that are kept */
@@ -99,7 +98,7 @@ export class Board {
   changed() {
     this.connectShared();
     for (const column of this.columns) if (!column.own) this.connectOwn(column);
-    for (const column of this.columns) column.showState();
+    this.showStates();
     this.actions.changed();
   }
 
@@ -108,7 +107,6 @@ export class Board {
     for (const column of this.columns) if (column.own?.isFinal) this.connectOwn(column);
     this.changed();
     for (const column of this.columns) column.rows.schedule();
-    this.tick();
   }
 
   /** Asks again for what the server refused, which may be allowed now. @param {Column} column */
@@ -189,57 +187,27 @@ export class Board {
     if (isWanted()) await column.look.begin().catch((error) => error.column || column.note("info", `The past hour could not be read: ${explain(error)}`));
   }
 
-  /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
-  describe(stream) {
-    if (!stream) return ["wait", "connecting"];
-    const { name, attempt = 1, retryAt, at, since, error, reason } = stream.state;
-    const seconds = retryAt ? Math.max(0, Math.ceil((retryAt - Date.now()) / 1000)) : 0;
-    if (name === "live") return ["live", "live"];
-    if (name === "catching up") return ["wait", `catching up, at ${new Date(at ?? 0).toLocaleTimeString([], { hour12: false })}`];
-    if (name === "connecting") return attempt > 1 ? ["bad", `server away, try ${attempt}`] : ["wait", "connecting"];
-    if (name === "silent") return ["wait", `silent for ${Math.round((Date.now() - (since ?? 0)) / 1000)} s, asking the server`];
-    if (name === "waiting" && error?.status === 429) return ["bad", `rate limited, again in ${seconds} s`];
-    if (name === "waiting") return ["bad", `server away, try ${attempt + 1} in ${seconds} s (${reason})`];
-    if (name === "offline") return ["bad", `this machine is offline, try ${attempt + 1} in ${seconds} s`];
-    if (name === "refused" && this.isFinding) return ["wait", "asking which rule the server refuses"];
-    if (name === "refused" && error) return ["refused", `refused: ${explain(error)}`];
-    return ["refused", error ? `ended: ${error.message}` : name];
-  }
-
   showStates() {
     for (const column of this.columns) column.showState();
     this.showTotal();
   }
 
   tick() {
-    if (!this.strip.isConnected) return; // its user's session has ended
     if (this.columns.some((column) => column.pausedAt)) this.floor.follow();
     for (const column of this.columns) column.tick();
-    this.askIfQuiet();
     this.showTotal();
-  }
-
-  /** Asks whether the server is still there, while nothing comes of a stream that is called live. */
-  askIfQuiet() {
-    const now = Date.now();
-    const quiet = new Set(this.columns.map((column) => column.stream).filter((stream) => stream?.state.name === "live" && now - stream.heardAt > QUIET_MS));
-    if (!quiet.size || now - this.askedAt < QUIET_MS) return;
-    this.askedAt = now;
-    for (const stream of quiet) stream?.check("waiting");
   }
 
   showTotal() {
     if (!this.strip.isConnected) return;
-    const streams = new Set(this.columns.filter((column) => !column.refusal).map((column) => column.stream));
-    const [kind, text] = [...streams].map((stream) => this.describe(stream)).sort((a, b) => rank(b[0]) - rank(a[0]))[0] ?? ["", ""];
     const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
     const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
     const within = ages.length ? ` · 99 % within ${showAge(Math.max(...ages))}` : "";
-    this.app.setStatus(kind === "live" ? `live · ${showRate(rate)} in all columns${within}` : text, kind === "refused" ? "bad" : kind);
+    const streams = this.columns.filter(({ refusal }) => !refusal).map(({ stream }) => stream);
+    showWorst(this.app, this.isFinding ? [null] : streams, ` · ${showRate(rate)} in all columns${within}`);
   }
 
   close() {
-    clearInterval(this.timer);
     this.shared?.close();
     for (const column of this.columns) column.close();
   }
@@ -247,6 +215,3 @@ export class Board {
 
 /** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
 const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);
-
-/** @param {string} kind */
-const rank = (kind) => ["live", "wait", "bad", "refused"].indexOf(kind);

@@ -142,7 +142,8 @@ export class Client {
   unreachable(error) {
     const { origin, href } = globalThis.location ?? {};
     const why = error?.cause?.message ?? (origin && this.address && new URL(this.address, href).origin !== origin ? `or does not allow pages of ${origin}` : "");
-    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why && ` (${why})`}` });
+    const how = error?.name === "AbortError" ? "does not answer" : "cannot be reached";
+    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} ${how}${why && ` (${why})`}` });
   }
 
   /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Credentials} credentials @returns {Promise<OwnUser>} */
@@ -377,8 +378,13 @@ export class Stream {
   /** @internal @type {Record<string, any>} */ timers = {};
   /** @internal The last cursor that was to be acknowledged, and by which connection it, `cursor` and `taken` came. */ acked = ""; ackedBy = ""; cursorBy = ""; takenBy = "";
   /** @internal Until it is sent. @type {any} */ ackTimer = undefined;
-  /** @internal */ onOnline = () => void (this.isFinal || this.connection || this.connect());
-  /** @internal Browsers err in this: it is a hint. */ onOffline = () => void (this.connection && this.check("offline"));
+  /** @internal By events of the page. That it is offline is a hint, in which browsers err. A page that is left may be kept for Back: its connection would count for the user while nobody reads it. */
+  heeds = {
+    online: () => void (this.isFinal || this.connection || this.connect()),
+    offline: () => void (this.connection && this.check("offline")),
+    pagehide: () => void (this.isFinal || this.drop()),
+    pageshow: (/** @type {any} */ event) => void (event.persisted && this.retryNow()),
+  };
 
   /** `client.stream` calls it. @param {Client} client @param {StreamParameters} parameters @param {StreamOptions} options */
   constructor(client, { since, ...parameters }, options) {
@@ -386,8 +392,7 @@ export class Stream {
     this.path = options.path ?? "/v1/stream";
     this.cursor = options.since ?? since ?? "";
     this.queue = options.onMessage ? null : [];
-    globalThis.addEventListener?.("online", this.onOnline);
-    globalThis.addEventListener?.("offline", this.onOffline);
+    for (const [kind, listener] of Object.entries(this.heeds)) globalThis.addEventListener?.(kind, listener);
     client.streams.add(this);
     client.schedule();
     queueMicrotask(() => this.attempt || this.isFinal || this.connect());
@@ -443,8 +448,7 @@ export class Stream {
 
   /** @internal @param {StreamState} state */ finish(state) {
     this.drop();
-    globalThis.removeEventListener?.("online", this.onOnline);
-    globalThis.removeEventListener?.("offline", this.onOffline);
+    for (const [kind, listener] of Object.entries(this.heeds)) globalThis.removeEventListener?.(kind, listener);
     this.client.streams.delete(this);
     this.client.schedule();
     this.sendAck();

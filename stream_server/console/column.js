@@ -12,6 +12,7 @@ import { Alerts } from "./streams/alerts.js";
 import { dragging, handle, shift, showWidth, widen } from "./streams/arrange.js";
 import { exportRows } from "./streams/export.js";
 import { LookBack } from "./streams/look_back.js";
+import { describe } from "./voice.js";
 
 const GAPS = /** @type {Record<string, string>} */ ({
   trimmed: "the log no longer reaches back so far",
@@ -135,7 +136,7 @@ export class Column {
   describe() {
     if (this.refusal) return ["refused", `refused: ${forPeople(atOwnPlace(this.refusal.message, this.filter))}`];
     if (this.look.range) return this.look.describe();
-    if (!this.pausedAt) return this.board.describe(this.stream);
+    if (!this.pausedAt) return this.board.isFinding && this.stream === this.board.shared ? ["wait", "asking which rule the server refuses"] : describe(this.stream);
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
     const text = `paused, ${number(this.missed)} waiting`;
     return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
@@ -233,7 +234,6 @@ export class Column {
     fill(this.rate, showRate(this.plot.rate()));
     fill(this.age, this.plot.ages.length ? `${showAge(this.plot.age(0.5))} · p99 ${showAge(this.plot.age(0.99))}` : "");
     this.showState();
-    this.rows.look();
   }
 
   close() {

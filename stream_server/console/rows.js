@@ -8,6 +8,7 @@
 
 import { fill, h, icon, number, svg } from "./dom.js";
 import { newKey } from "./forms.js";
+import { Hold } from "./hold.js";
 import { quieten, rove } from "./rove.js";
 
 export const MAX_RECORDS = 2000;
@@ -15,9 +16,7 @@ const MAX_ROWS = 300;
 const PAGE = 100; // of those that were left out, when one asks for them
 const [LONG_PAGE, MAX_PAGES] = [500, 10]; // after a pause
 const MAX_BELOW = 50; // rows that are left below a gap, so that one finds what one has read
-const PRESS_MS = 1000; // the focus that comes within this time of a press is of the press
 const REST_MS = 6; // an insertion that took longer is followed by a rest
-const OPEN = "[data-act=why][aria-expanded=true], details[open] > summary";
 
 /**
  * @typedef {{id: string, at?: string, event?: any, count?: number, make: () => HTMLElement, row?: HTMLElement}} Item `at`: the cursor of its message, or its time
@@ -38,39 +37,15 @@ export class Rows {
     this.dropped = 0; // since the last insertion, because too many waited
     this.total = 0;
     this.cap = MAX_ROWS; // of rows in the page; more while one looks back
-    this.isPointed = this.isTouched = false; // whether a pointer has moved here, and a finger is here
-    /** @type {Element | null} */ this.window = null; // that was opened from a row, until the reader does something after it is closed
-    this.pressedAt = -Infinity;
-    this.isPressed = false; // whether the focus came by a press, after which one goes on elsewhere
     this.isScheduled = false;
     this.restUntil = 0;
-    const hover = { onpointermove: (event) => { this.isPointed ||= event.pointerType !== "touch"; }, onpointerleave: () => this.schedule() };
-    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest(), ...hover });
+    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
     this.end = h("p", { class: "end-note muted", hidden: true });
     this.label = label;
     this.feed = h("div", { class: "rows" });
     this.setStop = rove(this.feed);
-    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => { this.look(); this.tellNewer(); }, onfocusout: () => this.schedule(), ...hover,
-      onpointerdown: (event) => { this.pressedAt = event.timeStamp; }, onkeydown: () => { this.isPressed = false; }, onclick: () => this.stayFor(document.querySelector("dialog[open]")),
-      onfocusin: (event) => { if (!this.window) this.isPressed = event.timeStamp - this.pressedAt < PRESS_MS; } }, this.feed, this.end);
-    const touch = (/** @type {TouchEvent} */ event) => void ((this.isTouched = event.touches.length > 0), this.schedule());
-    for (const kind of ["touchstart", "touchend", "touchcancel"]) this.scroller.addEventListener(kind, touch, { passive: true });
-  }
-
-  /** Whether somebody reads or aims here, so that nothing may move. */
-  get isHeld() {
-    const { feed, scroller, newer } = this;
-    const isOver = this.isTouched || (this.isPointed && (scroller.matches(":hover") || newer.matches(":hover")));
-    if (this.window || scroller.scrollTop > 60 || isOver || (!this.isPressed && feed.contains(document.activeElement))) return true;
-    const selection = getSelection();
-    return Boolean((selection && !selection.isCollapsed && selection.containsNode(feed, true)) || feed.querySelector(OPEN));
-  }
-
-  /** Holds the rows while a window that was opened from one of them covers them, and until the reader does something then. @param {Element | null} window */
-  stayFor(window) {
-    this.window ??= window;
-    const goOn = () => { if (this.window === window) (this.window = null, this.schedule()); };
-    window?.addEventListener("close", () => ["pointermove", "pointerdown", "keydown"].forEach((kind) => addEventListener(kind, goOn, { once: true })));
+    this.scroller = h("div", { class: "scroller", role: "region", "aria-label": label, onscroll: () => this.schedule() }, this.feed, this.end);
+    this.hold = new Hold(this.feed, this.newer, () => this.schedule());
   }
 
   /** Those whose id is not known yet; it is from now on. @param {Item[]} items */
@@ -95,7 +70,7 @@ export class Rows {
     if (!known.row || known.row.classList.contains("edited")) return;
     known.row.classList.add("edited");
     this.later.push(() => known.row?.isConnected && known.row.replaceWith(this.draw(known)));
-    if (!this.isHeld) this.settle();
+    if (!this.hold.isOn) this.settle();
   }
 
   /** Does what waited for the reader. */
@@ -151,7 +126,7 @@ export class Rows {
     this.byId.delete(id);
     this.items = this.items.filter((one) => one !== item);
     this.waiting = this.waiting.filter((one) => one !== item);
-    if (item.row?.isConnected && this.isHeld) this.vacate(item.row, why);
+    if (item.row?.isConnected && this.hold.isOn) this.vacate(item.row, why);
     else item.row?.remove();
     this.showRole();
   }
@@ -186,7 +161,7 @@ export class Rows {
 
   flush() {
     if (!this.scroller.isConnected) return; // its view is not on show, and `resume` of the board comes back
-    if (this.isHeld) return this.tellNewer();
+    if (this.hold.isOn) return this.tellNewer();
     this.settle();
     const arrived = this.waiting.splice(0).reverse();
     if (arrived.length) this.cap = MAX_ROWS;
@@ -218,7 +193,7 @@ export class Rows {
   async load(gap, limit, pages) {
     const page = await this.read?.(gap.at ?? "", limit);
     const index = this.items.indexOf(gap);
-    if (!page || index < 0 || !gap.row || (pages > 1 && this.isHeld)) return; // the row stays, with its button
+    if (!page || index < 0 || !gap.row || (pages > 1 && this.hold.isOn)) return; // the row stays, with its button
     const reached = page.items.findIndex(({ id }) => this.items.indexOf(this.byId.get(id) ?? gap) < index); // from there on they are above, or come live
     const fresh = this.fresh(page.items.slice(0, reached < 0 ? page.items.length : reached)).reverse();
     gap.row.after(...fresh.map((item) => this.draw(item)));
@@ -257,19 +232,14 @@ export class Rows {
 
   tellNewer() {
     const count = sizeOf(this.waiting) + this.dropped;
-    this.newer.hidden = !count || !this.isHeld;
+    this.newer.hidden = !count || !this.hold.isOn;
     if (!this.newer.hidden) this.newer.textContent = `▲ ${number(count)} new`;
   }
 
-  /** Goes on if what held the rows is over; not each end of it is an event. */
-  look() { if (this.waiting.length + this.later.length && !this.isHeld) this.schedule(); }
-
   /** Lets what waits come, whatever held the rows: what the reader had open is closed. */
   toNewest() {
-    for (const open of /** @type {NodeListOf<HTMLElement>} */ (this.feed.querySelectorAll(OPEN))) open.click();
-    if (getSelection()?.containsNode(this.feed, true)) getSelection()?.empty();
     if ([this.newer, ...this.feed.children].some((one) => one.contains(document.activeElement))) this.scroller.closest("section")?.focus({ preventScroll: true });
-    [this.isPointed, this.window] = [false, null];
+    this.hold.end();
     this.scroller.scrollTop = 0;
     this.flush();
   }

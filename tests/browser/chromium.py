@@ -30,11 +30,13 @@ def program() -> str:
 
 
 @asynccontextmanager
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(*, keeps_pages: bool = False) -> AsyncIterator[Browser]:
+    """Start a browser; with ``keeps_pages`` one that keeps pages for Back, which Playwright turns off."""
+    without = ["--disable-back-forward-cache"] if keeps_pages else []
     flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else [*QUIET]  # root's Chromium refuses its own sandbox
     path = program()  # before the driver, whose Node needs libraries that come with the browser
     async with async_playwright() as driver:
-        browser = await driver.chromium.launch(executable_path=path, args=flags)
+        browser = await driver.chromium.launch(executable_path=path, args=flags, ignore_default_args=without)
         try:
             yield browser
         finally:

@@ -3,7 +3,8 @@
 import json
 import re
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,14 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.extended
 
 SCOPES = "read write stream"
+
+KEEP_WORDS = """
+window.words = [];
+const keep = () => words.push(document.querySelector(".connection")?.textContent ?? "");
+const all = { childList: true, subtree: true };
+addEventListener("DOMContentLoaded", () => new MutationObserver(keep).observe(document.body, all));
+"""
+"""Keeps what the page says of its connection."""
 
 HELPERS = """
 window.message = (kind, n, text = `flood ${n}`) => ({ kind, cursor: `f${n}${kind}`, at: new Date().toISOString(),
@@ -443,12 +452,21 @@ async def test_a_refused_column_can_be_tried_again_and_edited_in_its_place(site_
     )
 
 
+@contextmanager
+def freezable(folder: Path, *flags: str) -> Iterator[Server]:
+    """Run a server that a test may freeze. It ends as others do."""
+    with restartable(folder, *flags) as server:
+        try:
+            yield server
+        finally:
+            if server.process is not None and server.process.poll() is None:
+                server.process.send_signal(signal.SIGCONT)
+
+
 @pytest.fixture
-def frozen(tmp_path: Path) -> Any:
-    with restartable(tmp_path / "frozen", "--heartbeat-seconds", "0.5") as server:
+def frozen(tmp_path: Path) -> Iterator[Server]:
+    with freezable(tmp_path / "frozen", "--heartbeat-seconds", "0.5") as server:
         yield server
-        if server.process is not None and server.process.poll() is None:
-            server.process.send_signal(signal.SIGCONT)
 
 
 async def test_a_server_that_stands_still_is_not_live(frozen: Server, browser: Browser) -> None:
@@ -483,6 +501,28 @@ async def test_a_server_that_stands_still_is_not_live(frozen: Server, browser: B
         await window.page.context.set_offline(False)
         await expect(state).to_have_text("live")
         await eventually(lambda: window.page.evaluate("sockets.length > 2"), what="another socket")
+
+
+@pytest.mark.parametrize("view", ["streams", "people", "operations"])
+async def test_each_view_says_that_a_server_stands_still(view: str, tmp_path: Path, browser: Browser) -> None:
+    """In the same words in all views, before a heartbeat is overdue; and that it is back."""
+    with freezable(tmp_path / "frozen") as server:
+        async with opened(server, browser) as window, Api(server) as api:
+            window.expects_refusals = True
+            user = await named_user(api, "frederic")
+            said = window.page.locator(".connection")
+            await window.page.goto(f"{server.address}/console/icon.svg")
+            kept = session(user, f"{SCOPES} admin")
+            await window.page.evaluate("kept => localStorage.setItem('stream-server.session', kept)", kept)
+            await window.page.add_init_script(KEEP_WORDS)
+            await window.page.goto(f"{server.address}/#/{view}")
+            await expect(said).to_contain_text("live")
+            assert server.process is not None
+            server.process.send_signal(signal.SIGSTOP)
+            await expect(said).to_have_text(re.compile(r"^server away, try 2 in \d+ s \(the server does not answer\)$"))
+            assert not [text for text in await window.page.evaluate("words") if text.startswith("silent")]
+            server.process.send_signal(signal.SIGCONT)
+            await expect(said).to_contain_text("live")
 
 
 SLOW_HELLO = """

@@ -1,11 +1,13 @@
 """Lists that come in pages and live: each item stands once, and what waits follows its edits and deletes."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
-from tests.browser.windows import Windows, named_user
+from tests.browser.windows import Window, Windows, named_user
 from tests.end_to_end.api import Api, mint
 
 pytestmark = pytest.mark.extended
@@ -54,4 +56,62 @@ async def test_what_waits_is_edited_and_deleted(site_api: Api, windows: Windows)
     await expect(window.button("1 new post")).to_be_visible()
     await window.button("Top").click()
     await expect(window.page.locator("article.status")).to_have_count(3)
+    await expect(window.page.locator(".feed-new")).to_be_hidden()
+
+
+Deed = Callable[[Window, Locator], Awaitable[Any]]
+
+
+async def open_json(window: Window, post: Locator) -> None:
+    await post.get_by_label("More").click()
+    await post.get_by_role("button", name="JSON").click()
+    await window.page.mouse.move(550, 300)
+
+
+async def close_json(window: Window, post: Locator) -> None:
+    await window.page.keyboard.press("Escape")
+    await expect(window.page.get_by_role("dialog")).to_have_count(0)
+    await window.page.mouse.move(5, 5)
+
+
+async def leave_it(window: Window, post: Locator) -> None:
+    await window.page.mouse.move(5, 5)
+
+
+HOLDS: dict[str, tuple[Deed, Deed]] = {
+    "pointer": (lambda window, post: post.hover(), leave_it),
+    "focus": (lambda window, post: post.focus(), lambda window, post: post.blur()),
+    "selection": (
+        lambda window, post: post.evaluate(
+            "post => getSelection().selectAllChildren(post.querySelector('.post-text'))"
+        ),
+        lambda window, post: window.page.evaluate("getSelection().empty()"),
+    ),
+    "menu": (
+        lambda window, post: post.evaluate("post => { post.querySelector('details').open = true; }"),
+        lambda window, post: post.evaluate("post => { post.querySelector('details').open = false; }"),
+    ),
+    "window": (open_json, close_json),
+}
+"""What somebody does at a post, and what ends it."""
+
+
+@pytest.mark.parametrize("holds", HOLDS)
+async def test_the_home_stays_where_it_is_while_somebody_is_at_it(site_api: Api, windows: Windows, holds: str) -> None:
+    """As the columns do: what comes is counted, and shown when the reader goes on."""
+    hold, release = HOLDS[holds]
+    reader, author = await named_user(site_api, f"hope_{holds}"), await named_user(site_api, f"hugh_{holds}")
+    await site_api.follow(reader["id"], author["id"])
+    await site_api.post(author["id"], "an emu")
+    window = await windows.open(reader, "/#/people")
+    await expect(window.page.locator(".connection")).to_have_text("live")
+    await window.page.mouse.move(5, 5)
+    await hold(window, window.post("an emu"))
+    before = await window.post("an emu").bounding_box()
+    await site_api.post(author["id"], "a kiwi")
+    await site_api.post(author["id"], "a rhea")
+    await expect(window.page.locator(".feed-new")).to_have_text("2 new posts")
+    assert await window.post("an emu").bounding_box() == before
+    await release(window, window.post("an emu"))
+    await expect(window.page.locator("article.status .post-text")).to_have_text(["a rhea", "a kiwi", "an emu"])
     await expect(window.page.locator(".feed-new")).to_be_hidden()

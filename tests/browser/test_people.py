@@ -22,8 +22,10 @@ FLOOD = """async () => {
   const { Feed } = await import("/console/people/feed.js");
   const render = () => document.createElement("p");
   const feed = new Feed({ load: async () => ({ items: [], next: null }), render, empty: "", label: "" });
+  document.body.append(feed.root);
   for (let n = 0; n < 5000; n++) feed.announce({ id: `${n}` });
   for (let n = 4500; n < 5000; n++) feed.announce({ id: `${n}` });
+  feed.root.remove();
   return [feed.list.childElementCount, feed.known.size];
 }"""
 

@@ -1,8 +1,9 @@
 // @ts-check
 /** A list that comes in pages. Newer items are announced, and inserted on demand or while the reader is at the top. */
 
-import { fill, h, number, shelf } from "../dom.js";
+import { fill, h, number } from "../dom.js";
 import { explain } from "../forms.js";
+import { Hold } from "../hold.js";
 import { quieten, rove } from "../rove.js";
 import { counted } from "./text.js";
 
@@ -11,10 +12,8 @@ import { counted } from "./text.js";
  *   `empty`: what to say if there is nothing; `label`: the name of the list for screen readers; `noun`: of items that are articles and may come live
  */
 
-const MAX_SHOWN = 300;
-const MAX_WAITING = 300;
+const MAX_SHOWN = 300; // and so many may wait
 const MAX_KNOWN = 2000; // ids, to leave out an item that comes by a page and live; a page may be open for days
-const TOP_PIXELS = 40;
 
 export class Feed {
   /** @param {FeedOptions} options */
@@ -31,6 +30,7 @@ export class Feed {
     this.setStop = options.noun ? rove(this.list) : () => {};
     this.draw = options.noun ? (/** @type {any} */ item) => quieten(options.render(item)) : options.render;
     this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
+    this.hold = new Hold(this.list, this.pill, () => this.look());
     this.status = h("p", { class: "visually-hidden", role: "status" });
     this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");
     this.note = h("div", { class: "feed-note" });
@@ -44,11 +44,7 @@ export class Feed {
     this.loading = true;
     this.more.disabled = true;
     fill(this.note, !this.list.childElementCount && skeleton());
-    try {
-      this.show(await this.options.load(this.next));
-    } catch (error) {
-      this.fail(error);
-    }
+    await this.options.load(this.next).then((page) => this.show(page)).catch((error) => this.fail(error));
     this.loading = false;
     this.more.disabled = false;
     this.list.setAttribute("aria-busy", "false");
@@ -81,14 +77,19 @@ export class Feed {
     return isNew;
   }
 
-  /** Take a newer item: show it at once while the reader is at the top, and else announce it. @param {any} item @param {boolean} [own] */
+  /** Take a newer item: show it at once unless it is held, and else announce it. @param {any} item @param {boolean} [own] */
   announce(item, own = false) {
     if (!this.isNew(item)) return;
     this.waiting.push(item);
-    if (this.waiting.length > MAX_WAITING) this.dropped += this.waiting.splice(0, 1).length;
-    const atTop = !document.hidden && !shelf.contains(this.root) && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
-    if (own || (atTop && !this.list.contains(document.activeElement))) this.insert();
-    else this.tell();
+    if (this.waiting.length > MAX_SHOWN) this.dropped += this.waiting.splice(0, 1).length;
+    if (own) this.insert();
+    else this.look();
+  }
+
+  /** Show what waits, unless the page is hidden or left, or somebody is at the list. */
+  look() {
+    if (document.hidden || !this.root.isConnected || this.hold.isOn) this.tell();
+    else if (this.waiting.length) this.insert();
   }
 
   /** Tell how many newer items wait. */

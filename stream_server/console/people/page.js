@@ -2,7 +2,8 @@
 /** What one page of the people view gets: a place for its parts, and what the user's stream tells until the page ends. */
 
 import { fill, h, isolate } from "../dom.js";
-import { explain, problemBox, told } from "../forms.js";
+import { problemBox, told } from "../forms.js";
+import { showWorst } from "../voice.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
 
@@ -21,7 +22,7 @@ export class Live extends EventTarget {
     this.stream = this.app.client.stream({}, {
       path: "/v1/stream/user", since,
       onMessage: (message) => this.dispatchEvent(new CustomEvent(message.kind, { detail: message })),
-      onState: (/** @type {import("../types.d.ts").StreamState} */ state) => this.show(state),
+      onState: () => this.show(),
     });
   }
 
@@ -33,20 +34,11 @@ export class Live extends EventTarget {
   /** Tells of the connection again, and goes on where it ended with the session. */
   resume() {
     if (this.stream.isFinal) this.start(this.stream.cursor);
-    this.show(this.stream.state);
+    this.show();
   }
 
-  stop() {
-    this.stream.close();
-    this.app.setStatus("");
-  }
-
-  /** @param {import("../types.d.ts").StreamState} state */
-  show(state) {
-    if (state.name === "closed" || !this.root.isConnected) return;
-    const kind = state.name === "live" ? "live" : ["refused", "ended", "signed out", "offline"].includes(state.name) ? "bad" : "wait";
-    const reason = state.error ? `: ${explain(state.error)}` : state.reason ? `: ${state.reason}` : "";
-    this.app.setStatus(state.name + reason, kind);
+  show() {
+    if (this.root.isConnected) showWorst(this.app, [this.stream]);
   }
 }
 

@@ -9,9 +9,11 @@ import { bytes, errors, kinds, limits, milliseconds, plain, rate, refusals, shar
 import { LinePlot } from "../operations/line_plot.js";
 import { explain, problemBox } from "../forms.js";
 import { moderationLink } from "../people/user_row.js";
+import { QUIET_MS, showWorst } from "../voice.js";
 
 const POLL_MS = 2000;
 const LONGEST_WAIT_MS = 15_000;
+const ANSWER_MS = 2 * QUIET_MS; // a stream that is silent is asked, and gives up, in this time
 
 /**
  * The tiles: the name of a value, its title, how it is written, and a note beneath.
@@ -59,45 +61,50 @@ class Operations {
     this.problem = problemBox();
     this.tables = h("div", { class: "ops-tables" });
     this.clients = new Clients(app);
-    this.wait = POLL_MS;
-    this.hasHour = false;
-    /** @type {any} */ this.timer = undefined;
-    this.resume = () => void this.poll(); // also when the page is seen again
+    this.asking = false;
+    this.failures = this.wholeAt = 0; // in a row; and until when the plots have all that happened
+    this.state = { name: "connecting", retryAt: 0 };
     root.classList.add("ops");
     fill(root, h("div", { class: "row" }, h("h1", {}, "Operations"), moderationLink(app)), this.problem, this.alerts, h("div", { class: "ops-tiles" }, this.tiles.map((tile) => tile.root)), this.clients.root, this.tables);
-    document.addEventListener("visibilitychange", this.resume);
-    void this.poll();
+    this.tick();
   }
 
-  /** Ask the server, and again two seconds after its answer; never while nobody sees the view. */
+  resume() { this.tick(); }
+
+  /** Asks two seconds after an answer, and later after a failure; never while nobody looks. */
+  tick() {
+    this.tell(this.state);
+    if (!this.asking && Date.now() >= this.state.retryAt) void this.poll();
+  }
+
   async poll() {
-    clearTimeout(this.timer);
-    if (!this.root.isConnected || document.hidden) this.hasHour = false; // what happens until the view is seen again, the server tells
-    else if (!this.asking) await this.ask();
-  }
-
-  async ask() {
     this.asking = true;
+    if (this.failures) this.tell({ name: "connecting", attempt: this.failures + 1 });
+    const ask = (more = "") => this.app.client.request("GET", `/v1/admin/operations${more}`, { within: ANSWER_MS });
     try {
-      this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
-      const hour = this.hasHour || document.hidden ? null : await this.app.client.request("GET", "/v1/admin/operations/history").catch(() => null); // Redis may be away
+      this.history.add(await ask());
+      const isWhole = Date.now() - this.wholeAt < ANSWER_MS;
+      const hour = isWhole ? null : await ask("/history").catch(() => null); // Redis may be away
       if (hour) this.history.fill(hour);
-      this.hasHour ||= hour !== null;
-      if (!this.root.isConnected) return;
-      this.wait = POLL_MS;
-      this.app.setStatus("live", "live");
+      if (isWhole || hour) this.wholeAt = Date.now();
+      this.failures = 0;
+      this.tell({ name: "live", retryAt: Date.now() + POLL_MS });
       fill(this.problem);
     } catch (error) {
-      if (!this.root.isConnected) return;
-      this.wait = Math.min(LONGEST_WAIT_MS, Math.max(this.wait * 2, 1000 * ((error instanceof ApiError && error.retryAfter) || 0)));
-      this.app.setStatus("no answer", "bad");
+      const { message, isTemporary = true, retryAfter = 0 } = /** @type {ApiError} */ (error);
+      const wait = Math.min(LONGEST_WAIT_MS, Math.max(POLL_MS * 2 ** ++this.failures, 1000 * retryAfter));
+      this.tell({ name: isTemporary ? "waiting" : "refused", attempt: this.failures, retryAt: Date.now() + wait, reason: message, error });
       fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
-    } finally {
-      this.asking = false;
     }
+    this.asking = false;
     if (this.history.last) this.draw(this.history.last);
     void this.clients.refresh();
-    this.timer = setTimeout(() => this.poll(), this.wait);
+  }
+
+  /** @param {any} state as of a stream */
+  tell(state) {
+    this.state = state;
+    if (this.root.isConnected) showWorst(this.app, [this]);
   }
 
   /** @param {any} state */
@@ -111,10 +118,7 @@ class Operations {
     [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
   }
 
-  unmount() {
-    clearTimeout(this.timer);
-    document.removeEventListener("visibilitychange", this.resume);
-  }
+  unmount() {}
 }
 
 /** Return what an operator should look at first. @param {any} state @returns {string[]} */

@@ -163,6 +163,8 @@ class People {
     else this.app.title(this.page?.title);
   }
 
+  tick() { this.live.show(); }
+
   drawNav() {
     const current = this.path[0] ?? "home";
     const { counts, me } = this.site;
@@ -194,7 +196,7 @@ class People {
   unmount() {
     clearInterval(this.timer);
     for (const { page } of [this, ...this.left.values()]) page?.end();
-    this.live.stop();
+    this.live.stream.close();
   }
 }
 

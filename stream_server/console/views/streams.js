@@ -97,6 +97,7 @@ export function mount(root, app) {
     },
     /** Another address with other columns, such as a link that somebody sent; or with none, which means one's own. */
     navigate: show,
+    tick: () => board.tick(),
     resume() {
       show();
       board.resume();

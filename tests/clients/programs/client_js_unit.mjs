@@ -377,7 +377,7 @@ test("a browser that says offline or online is asked to prove it", async (contex
   for (const [answer, name] of [[() => [200, {}], "live"], [() => [404, {}], "live"], [() => [502, {}], "offline"], [AWAY, "offline"]]) {
     const { socket, stream, pass, settle } = await watched(context, answer);
     socket.say({ kind: "hello", cursor: "c", connection: "x" });
-    stream.onOffline();
+    stream.heeds.offline();
     await settle();
     assert.equal(stream.state.name, name);
     if (name === "offline") {
@@ -386,7 +386,7 @@ test("a browser that says offline or online is asked to prove it", async (contex
       await pass(1001); // it does not wait for `online` alone
     }
     assert.equal(stream.state.name, name === "live" ? "live" : "connecting");
-    stream.onOnline();
+    stream.heeds.online();
     assert.equal(stream.state.name, name === "live" ? "live" : "connecting");
     stream.close();
     context.mock.timers.reset();
