@@ -55,6 +55,21 @@ def census_of(world: World, others: Others, process: str = "own") -> StreamCensu
     return StreamCensus(world.hub, cast(Any, others), process, 1)
 
 
+def census_of_two(*users: str) -> StreamCensus:
+    """Return the census of one of two processes, each of which has a stream of each user, a post each, and a poll."""
+    worlds = World(), World()
+    worlds[1]._requests = opened = 100
+    for world in worlds:
+        world.poll(world.request(track="tea"))
+        for user in users:
+            opened += 1
+            world.hub.registry.add(Still(world, user, opened))
+            world.post("tea")
+    others = Others()
+    others.census = (census_of(worlds[1], others, "other"),)
+    return census_of(worlds[0], others)
+
+
 async def read_all(census: StreamCensus, order: Order, count: int, user: str | None = None) -> list[StreamRow]:
     """Return the rows of all pages."""
     rows, before = list[StreamRow](), None
@@ -76,17 +91,7 @@ async def test_each_stream_of_all_processes_is_on_one_page_and_in_order(
 ) -> None:
     """Polls are no streams. Each slice has one client, so what a slice keeps is compared with the next ones."""
     monkeypatch.setattr(stream_census, "SLICE_CLIENTS", 1)
-    worlds = World(), World()
-    worlds[1]._requests = opened = 100
-    for world in worlds:
-        world.poll(world.request(track="tea"))
-        for user in ("1", "2", "1", "1"):
-            opened += 1
-            world.hub.registry.add(Still(world, user, opened))
-            world.post("tea")
-    others = Others()
-    others.census = (census_of(worlds[1], others, "other"),)
-    census = census_of(worlds[0], others)
+    census = census_of_two("1", "2", "1", "1")
     rows = await read_all(census, order, count)
     assert len({row.connection for row in rows}) == len(rows) == 8
     member = {"behind": "behind", "buffer": "buffer_bytes", "delivered": "delivered", "opened": "opened"}[order]
@@ -120,17 +125,7 @@ async def test_another_place_is_refused(place: str) -> None:
 async def test_streams_of_all_processes_are_added_up_by_user(monkeypatch: pytest.MonkeyPatch, order: SumOrder) -> None:
     """Polls do not count, equal sums have an order, and a process tells of its largest users only."""
     monkeypatch.setattr(stream_census, "SLICE_CLIENTS", 2)
-    worlds = World(), World()
-    worlds[1]._requests = opened = 100
-    for world in worlds:
-        world.poll(world.request(track="tea"))
-        for user in ("1", "2", "1", "1", ""):
-            opened += 1
-            world.hub.registry.add(Still(world, user, opened))
-            world.post("tea")
-    others = Others()
-    others.census = (census_of(worlds[1], others, "other"),)
-    census = census_of(worlds[0], others)
+    census = census_of_two("1", "2", "1", "1", "")
     rows = await read_all(census, "opened", 100)
     sums, total, complete = await census.read_sums(order, 10)
     assert (total, complete, len(sums)) == (10, True, 3)

@@ -50,6 +50,11 @@ class RunningServer:
         self.leave.set()
         await eventually(lambda: self.app[app_keys.HUB].is_stopping)
 
+    async def call(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        """Send one request of the user. Return the status and the JSON of the answer."""
+        async with self.session.request(method, path, headers=self.authorization, **more) as answer:
+            return answer.status, await answer.json(content_type=None)
+
     async def request(self, method: str, path: str, **more: Any) -> tuple[int, aiohttp.ClientResponse, bytes]:
         """Send one request over its own connection, so that it meets the listening socket."""
         async with (

@@ -37,20 +37,15 @@ async def server(redis_url: str) -> AsyncIterator[RunningServer]:
         yield server
 
 
-async def call(server: RunningServer, method: str, path: str, **more: Any) -> tuple[int, Any]:
-    async with server.session.request(method, path, headers=server.authorization, **more) as answer:
-        return answer.status, await answer.json(content_type=None)
-
-
 async def count(server: RunningServer, **body: Any) -> Json:
-    status, answer = await call(server, "POST", PATH, json=body)
+    status, answer = await server.call("POST", PATH, json=body)
     assert status == 200, answer
     found: Json = answer
     return found
 
 
 async def refused(server: RunningServer, **body: Any) -> tuple[int, str, str]:
-    status, answer = await call(server, "POST", PATH, json=body)
+    status, answer = await server.call("POST", PATH, json=body)
     return status, answer["error"]["code"], answer["error"].get("param", "")
 
 
@@ -63,7 +58,7 @@ async def count_all(server: RunningServer, **body: Any) -> list[Json]:
 
 
 async def post(server: RunningServer, **body: Any) -> Json:
-    status, answer = await call(server, "POST", "/v1/statuses", json=body)
+    status, answer = await server.call("POST", "/v1/statuses", json=body)
     assert status == 201, answer
     posted: Json = answer
     return posted
@@ -74,7 +69,7 @@ async def post_real(server: RunningServer, most: int) -> list[Json]:
     chance, posted = random.Random(4), [await post(server, **draft.body) for draft in drafts(most)[:most]]
     gone = chance.sample(posted, len(posted) // 7)
     for status in gone:
-        await call(server, "DELETE", f"/v1/statuses/{status['id']}")
+        await server.call("DELETE", f"/v1/statuses/{status['id']}")
     return [status for status in posted if status not in gone]
 
 
@@ -144,10 +139,10 @@ async def test_a_delete_is_regarded_although_it_is_later_than_the_time(
 
     await eventually(lambda: hub.head.ms >= ms_of(posted))
     monkeypatch.setattr(hub, "publish", hold)
-    await call(server, "DELETE", f"/v1/statuses/{posted['id']}")
+    await server.call("DELETE", f"/v1/statuses/{posted['id']}")
     await is_held.wait()
     until = int(posted["id"]) + 1
-    status, answer = await call(server, "GET", f"/2/tweets/{path}/recent?query=tea&until_id={until}")
+    status, answer = await server.call("GET", f"/2/tweets/{path}/recent?query=tea&until_id={until}")
     assert status == 200, answer
     assert answer["meta"] == {{"counts": "total_tweet_count", "search": "result_count"}[path]: 0}
 
@@ -160,7 +155,7 @@ async def test_the_place_of_an_event_source_does_not_move_the_time(server: Runni
     page = await count(server, rules=[{"rule": "tea"}], every="day", **{"from": "-1h"})
     assert sum(bucket["count"] for bucket in page["buckets"]) == 1
     for path, total in (("counts", "total_tweet_count"), ("search", "result_count")):
-        _, answer = await call(server, "GET", f"/2/tweets/{path}/recent?query=tea&until_id={int(posted['id']) + 1}")
+        _, answer = await server.call("GET", f"/2/tweets/{path}/recent?query=tea&until_id={int(posted['id']) + 1}")
         assert answer["meta"][total] == 1
 
 
@@ -183,7 +178,7 @@ async def test_saved_rules_are_counted_by_their_ids(server: RunningServer) -> No
     assert await refused(server, rules="saved", **{"from": "-1h"}) == (400, "invalid_parameter", "rules")
     await post(server, message="tea and ice")
     await post(server, message="ice")
-    _, saved = await call(server, "POST", "/v1/rules", json={"rules": [{"rule": "tea", "tag": "t"}, {"rule": "ice"}]})
+    _, saved = await server.call("POST", "/v1/rules", json={"rules": [{"rule": "tea", "tag": "t"}, {"rule": "ice"}]})
     tea, ice = (rule["id"] for rule in saved["rules"])
     page = await count(server, rules="saved", every="day", **{"from": "-1h"})
     (counted,) = [bucket for bucket in page["buckets"] if bucket["count"]]
@@ -216,7 +211,7 @@ async def test_an_empty_time_has_buckets_of_zero(server: RunningServer) -> None:
 
 
 async def test_a_rule_in_the_place_of_a_list_is_refused_with_what_rules_may_be(server: RunningServer) -> None:
-    _, answer = await call(server, "POST", PATH, json={"rules": "tea", "from": "-1h"})
+    _, answer = await server.call("POST", PATH, json={"rules": "tea", "from": "-1h"})
     assert answer["error"]["message"] == "`rules` must be saved or an array"
 
 
@@ -259,13 +254,13 @@ async def test_an_invalid_question_is_refused(server: RunningServer, subtests: p
 
 async def test_posts_that_the_caller_may_not_see_do_not_count(server: RunningServer) -> None:
     """A protected author's posts count for the author alone."""
-    await call(server, "PATCH", "/v1/users/me", json={"protected": True})
+    await server.call("PATCH", "/v1/users/me", json={"protected": True})
     await post(server, message="tea")
     question: Json = {"rules": [{"rule": "tea"}], "every": "day", "from": "-1h"}
     assert sum(bucket["count"] for bucket in (await count(server, **question))["buckets"]) == 1
     owner = server.uid
     body = {"login": "other", "name": "O", "email": "other@example.com", "password": "correct horse"}
-    _, other = await call(server, "POST", "/v1/users", json=body)
+    _, other = await server.call("POST", "/v1/users", json=body)
     server.uid = other["id"]
     assert sum(bucket["count"] for bucket in (await count(server, **question))["buckets"]) == 0
     server.uid = owner

@@ -25,13 +25,8 @@ async def server(redis_url: str) -> AsyncIterator[RunningServer]:
         yield server
 
 
-async def call(server: RunningServer, method: str, path: str, **more: Any) -> tuple[int, Any]:
-    async with server.session.request(method, path, headers=server.authorization, **more) as answer:
-        return answer.status, await answer.json(content_type=None)
-
-
 async def page_before(server: RunningServer, before: str, **parameters: Any) -> Page:
-    status, answer = await call(server, "POST", "/v1/events", json={**parameters, "before": before})
+    status, answer = await server.call("POST", "/v1/events", json={**parameters, "before": before})
     assert status == 200, answer
     found: Page = answer
     return found
@@ -65,8 +60,8 @@ async def test_pages_go_back_to_the_start_of_the_log(
     """Each event comes once, in the order of the log, also where a page has to end before it has found enough."""
     monkeypatch.setattr(reader, "MAX_PAGE_ENTRIES", 3)
     friend = {"login": "friend", "name": "F", "email": "f@example.com", "password": "correct horse"}
-    _, followed = await call(server, "POST", "/v1/users", json=friend)
-    assert (await call(server, "PUT", f"/v1/users/me/following/{followed['id']}"))[0] == 200
+    _, followed = await server.call("POST", "/v1/users", json=friend)
+    assert (await server.call("PUT", f"/v1/users/me/following/{followed['id']}"))[0] == 200
     for n in range(7):
         await post(server, f"tea {n}", followed["id"])
         await post(server, "the end")
@@ -91,7 +86,7 @@ async def test_a_page_begins_and_ends_where_it_is_told(server: RunningServer) ->
     by_time = await page_before(server, times[3], rule="tea", since=times[1])
     assert set(texts(by_time)) == {f"tea {n}" for n in range(5) if times[1] <= times[n] < times[3]}
     assert texts(await page_before(server, "-1h", rule="tea")) == []
-    await call(server, "DELETE", f"/v1/statuses/{ids[3]}")
+    await server.call("DELETE", f"/v1/statuses/{ids[3]}")
     again = await page_before(server, FAR_AHEAD, rule="tea", kinds="post")
     assert texts(again) == ["tea 0", "tea 1", "tea 2", "tea 4"]
 
@@ -137,7 +132,7 @@ async def test_an_answer_ends_with_the_page_that_makes_it_long(
 async def test_what_names_no_page_is_refused(
     server: RunningServer, parameters: dict[str, str], error: tuple[int, str, str]
 ) -> None:
-    status, answer = await call(server, "POST", "/v1/events", json=parameters)
+    status, answer = await server.call("POST", "/v1/events", json=parameters)
     assert (status, answer["error"]["code"], answer["error"]["param"]) == error
 
 
@@ -146,9 +141,9 @@ async def test_a_user_looks_back_once_at_a_time(redis_url: str) -> None:
     async with running_server(redis_url, {"limits": "on"}) as server:
         previews, asked = server.app[LIMITS].previews, {"rule": "tea", "before": "-0s"}
         previews.counts[server.uid] = 1
-        status, answer = await call(server, "GET", "/v1/events", params=asked)
+        status, answer = await server.call("GET", "/v1/events", params=asked)
         assert (status, answer["error"]["code"]) == (429, "rate_limited")
         del previews.counts[server.uid]
         for _ in range(2):
-            assert (await call(server, "GET", "/v1/events", params=asked))[0] == 200
+            assert (await server.call("GET", "/v1/events", params=asked))[0] == 200
         assert len(previews) == 0
