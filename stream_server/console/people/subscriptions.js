@@ -66,7 +66,7 @@ function row(page, first, refresh) {
     await refresh();
   });
   const edit = () => fill(slot, editor(page, one, refresh, () => fill(slot))).querySelector("textarea")?.focus();
-  const copy = () => (one.deliver ? showPrograms(app, { name, parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS) : showPrograms(app, { subscription: name }));
+  const copy = () => (one.deliver ? showPrograms(app, { name, parameters: one.parameters, parts: one.parts?.length, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS) : showPrograms(app, { subscription: name }));
   const secret = async () => void app.attempt(async () => fill(slot, secretBox(app, (await post("secret")).secret)));
   const remove = () => app.undo.later({ text: `The subscription ${name} is deleted`, method: "DELETE", path, hides: `subscription-${name}`, done: refresh });
   const newSecret = entry("New secret", secret);
