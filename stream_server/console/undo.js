@@ -14,6 +14,14 @@ const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
  *   the sign of the elements that it takes away, see `tie`. One of `done` and `undone` is called once.
  */
 
+/** Does some work after a while: attributes of a note, which stays while it is pointed at or focused. @param {() => any} work @param {number} ms */
+export function unhurried(work, ms) {
+  let timer = setTimeout(work, ms);
+  const hold = () => clearTimeout(timer);
+  const wait = () => (hold(), (timer = setTimeout(work, ms)));
+  return { onpointerenter: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait };
+}
+
 export class Undo {
   /** @param {import("./client.js").Client} client @param {HTMLElement} notes a live region, where a note tells of each deed @param {(error: unknown) => void} fail called with the error of a write; its deed is undone then */
   constructor(client, notes, fail) {
@@ -61,16 +69,13 @@ export class Undo {
     const key = given.path ?? Symbol(given.text);
     const before = this.waiting.get(key);
     if (this.takeBack(key) && before.method !== given.method) return;
-    const deed = { ...given, key, uid: this.client.user?.id, timer: 0, isSent: false, note: /** @type {any} */ (null) };
-    const hold = () => clearTimeout(deed.timer);
-    const wait = () => (hold(), (deed.timer = setTimeout(() => this.send(deed), SECONDS * 1000)));
-    deed.note = h("div", { class: "note row nowrap", onpointerenter: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait }, h("span", { class: "grow" }, deed.text),
+    const deed = { ...given, key, uid: this.client.user?.id, isSent: false, note: /** @type {any} */ (null) };
+    deed.note = h("div", { class: "note row nowrap", ...unhurried(() => this.send(deed), SECONDS * 1000) }, h("span", { class: "grow" }, deed.text),
       h("button", { title: "Undo (z)", onclick: () => this.takeBack(key) }, "Undo"),
       h("button", { class: "quiet", "aria-label": "Dismiss", onclick: () => this.send(deed) }, icon("close")));
     this.waiting.set(key, deed);
     this.notes.append(deed.note);
     this.refresh();
-    wait();
     const open = [...this.waiting.values()].filter((other) => !other.isSent);
     if (open.length > MAX_NOTES) void this.send(open[0]);
   }
@@ -90,15 +95,10 @@ export class Undo {
   }
 
   undo(deed) {
-    this.end(deed);
-    deed.undone?.();
-    this.refresh();
-  }
-
-  end(deed) {
-    clearTimeout(deed.timer);
     deed.note.remove();
     this.waiting.delete(deed.key);
+    deed.undone?.();
+    this.refresh();
   }
 
   /** The request outlives the page: the person may leave it before the answer. @param {any} deed */
@@ -113,7 +113,7 @@ export class Undo {
         if (error.status !== 404 || method !== "DELETE") throw error;
         return null; // what is not there any more needs no delete
       }) : null;
-      this.end(deed);
+      this.waiting.delete(deed.key);
       deed.done?.(answer);
       if (hides) this.take(hides);
     } catch (error) {
