@@ -55,6 +55,12 @@ export function fill(node, ...children) {
 
 /** Holds what is off the page and may be shown again by Back, so that `everywhere` finds it. */
 export const shelf = document.createElement("div");
+/** Replaces the children of a node if others differ from them: else they keep what is selected. @param {Element} node @param {...any} children without a state or listeners of their own */
+export function refill(node, ...children) {
+  const made = /** @type {Element} */ (node.cloneNode());
+  if (!fill(made, ...children).isEqualNode(node)) fill(node, ...made.childNodes);
+}
+
 
 /** The elements on the page and on the shelf. @param {string} selector @returns {HTMLElement[]} */
 export const everywhere = (selector) => [document, shelf].flatMap((root) => [...root.querySelectorAll(/** @type {"div"} */ (selector))]);

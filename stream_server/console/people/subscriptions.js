@@ -2,7 +2,7 @@
 /** The user's named subscriptions and their webhooks: how far behind each is, how its requests went, and what one can do with it. */
 
 import { toQuery } from "../client.js";
-import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
+import { duration, entry, fill, h, isolate, menu, refill, time } from "../dom.js";
 import { copyText, field, form, formEnd, problemBox } from "../forms.js";
 import { RuleField } from "../rule_field.js";
 import { PUTS, showPrograms } from "../snippets.js";
@@ -78,19 +78,18 @@ function row(page, first, refresh) {
   function renew(now) {
     one = now;
     const { behind, kept_seconds: kept, parts, deliver } = one;
-    fill(query, isolate(filterText(toQuery(one.parameters))));
-    fill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind, ${duration(one.behind_seconds)}` : "not behind"),
+    refill(query, isolate(filterText(toQuery(one.parameters))));
+    refill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind, ${duration(one.behind_seconds)}` : "not behind"),
       kept !== undefined && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
       h("span", { class: "muted" }, "used at ", time(one.used)), parts?.length > 0 && h("span", {}, `${counted(parts.length, "part", "parts")}: `, isolate(readers(parts))));
     for (const each of [test, pause, newSecret]) each.hidden = !deliver;
     requests.hidden = !deliver?.outcomes.length;
-    fill(sending);
-    if (!deliver) return;
-    fill(sending, "sent to ", isolate(deliver.url), ": ", h("span", { class: deliver.state === "active" ? "" : "problem" }, deliver.state), deliver.failures > 0 && `, ${counted(deliver.failures, "failure")} in a row`, deliver.next_attempt && [", tried again at ", time(deliver.next_attempt)]);
+    if (!deliver) return void fill(sending);
+    refill(sending, "sent to ", isolate(deliver.url), ": ", h("span", { class: deliver.state === "active" ? "" : "problem" }, deliver.state), deliver.failures > 0 && `, ${counted(deliver.failures, "failure")} in a row`, deliver.next_attempt && [", tried again at ", time(deliver.next_attempt)]);
     pause.firstChild.textContent = isIdle(one) ? "Resume" : "Pause";
     if (requests.hidden) return;
-    fill(latest, `The last requests: ${deliver.outcomes[0].status ?? deliver.outcomes[0].error}`);
-    fill(outcomes, deliver.outcomes.map((/** @type {any} */ each) => h("li", {}, outcome(each))));
+    refill(latest, `The last requests: ${deliver.outcomes[0].status ?? deliver.outcomes[0].error}`);
+    refill(outcomes, deliver.outcomes.map((/** @type {any} */ each) => h("li", {}, outcome(each))));
   }
 }
 
