@@ -46,7 +46,7 @@ export class Undo {
 
   /** Takes away for good what is tied to a sign. @param {string} sign */
   take(sign) {
-    everywhere(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => element.remove());
+    everywhere(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => (focusBeside(element), element.remove()));
   }
 
   /** @param {HTMLElement} element */
@@ -55,11 +55,11 @@ export class Undo {
     return [...this.waiting.values()].some((deed) => signs.includes(deed.hides));
   }
 
-  /** Shows and hides what is tied. The focus of an element that goes passes to the next one. */
+  /** Shows and hides what is tied. */
   refresh() {
     for (const element of everywhere("[data-goes]")) {
       const isGone = this.isGone(element);
-      if (isGone && element.contains(document.activeElement)) focusBeside(element);
+      if (isGone) focusBeside(element);
       element.hidden = isGone;
     }
   }
@@ -128,8 +128,9 @@ export class Undo {
   }
 }
 
-/** @param {HTMLElement} element */
+/** Passes the focus on, if an element that goes has it. @param {HTMLElement} element */
 function focusBeside(element) {
+  if (!element.contains(document.activeElement)) return;
   const places = [element.nextElementSibling, element.previousElementSibling, element.closest("main")];
   const next = places.find((place) => place instanceof HTMLElement && !place.hidden && place.hasAttribute("tabindex"));
   if (next instanceof HTMLElement) next.focus({ preventScroll: true });

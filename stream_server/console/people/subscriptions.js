@@ -43,11 +43,11 @@ export async function subscriptions(page) {
   }
   const timer = setInterval(() => document.hidden || void refresh(), REFRESH_MS);
   page.leaving.signal.addEventListener("abort", () => clearInterval(timer));
-  const make = () => fill(slot, editor(page, null, refresh, () => fill(slot)));
+  const maker = h("button", { onclick: () => fill(slot, editor(page, null, refresh, () => (fill(slot), maker.focus()))).querySelector("input")?.focus() }, "New subscription");
   show(answer.subscriptions);
   page.show("Subscriptions",
     h("p", { class: "muted" }, "For each one the server keeps what a program has handled, so that it goes on there when it returns."),
-    h("div", { class: "row end" }, h("button", { onclick: () => make().querySelector("input")?.focus() }, "New subscription")), slot, none, list);
+    h("div", { class: "row end" }, maker), slot, none, list);
 }
 
 /** @param {Page} page @param {any} first @param {() => Promise<void>} refresh */
