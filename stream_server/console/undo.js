@@ -14,12 +14,12 @@ const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
  *   the sign of the elements that it takes away, see `tie`. One of `done` and `undone` is called once.
  */
 
-/** Does some work after a while: attributes of a note, which stays while it is pointed at or focused. @param {() => any} work @param {number} ms */
+/** Does some work after a while: attributes of a note, which stays while a pointer that moved there is on it, or the focus. @param {() => any} work @param {number} ms */
 export function unhurried(work, ms) {
   let timer = setTimeout(work, ms);
   const hold = () => clearTimeout(timer);
   const wait = () => (hold(), (timer = setTimeout(work, ms)));
-  return { onpointerenter: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait };
+  return { onpointermove: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait };
 }
 
 export class Undo {

@@ -91,3 +91,9 @@ async def test_a_note_goes_by_a_click_and_stays_while_one_reads_it(
         await page.mouse.move(5, 5)
         await page.clock.fast_forward(60_000)
         await expect(note).to_have_count(0)
+        await page.evaluate(SAY, "a third note")
+        await page.evaluate(SAY, "a fourth note")
+        await note.last.click()
+        await expect(page.locator(".note:hover")).to_have_text("a third note")  # it came under the pointer by itself
+        await page.clock.fast_forward(60_000)
+        await expect(note).to_have_count(0)
