@@ -22,7 +22,7 @@ import { moderationLink } from "./people/user_row.js";
 import { Parked, placeOf } from "./place.js";
 import { askToReplace, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
 import { store } from "./stored.js";
-import { Undo } from "./undo.js";
+import { Undo, unhurried } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
@@ -74,9 +74,9 @@ export const app = {
 
 /** Tells something for a while, also to screen readers. @param {string} text @param {string} [kind] "ok", "warn" or "danger" */
 function say(text, kind = "ok") {
-  const note = h("p", { class: ["note", kind] }, text);
+  const dismiss = () => { if (getSelection()?.isCollapsed ?? true) note.remove(); }; // else its text is being copied
+  const note = h("p", { class: ["note", kind], title: "A click dismisses this", onclick: dismiss, ...unhurried(() => note.remove(), kind === "ok" ? 4000 : 9000) }, text);
   notes.append(note);
-  setTimeout(() => note.remove(), kind === "ok" ? 4000 : 9000);
 }
 
 /** Awaits some work, and says what went wrong. @template T @param {() => Promise<T>} work @returns {Promise<T | void>} */

@@ -79,6 +79,7 @@ export class Board {
     const undone = () => this.add({ ...column.kept, ...column.filter, id: newKey() }, null, Math.min(index, this.columns.length));
     this.take(column);
     this.changed();
+    /** @type {any} */ (this.columns[Math.min(index, this.columns.length - 1)]?.element ?? this.strip.querySelector("button")).focus();
     this.app.undo.later({ text: `The column ${column.title} is closed`, undone });
   }
 

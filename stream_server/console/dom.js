@@ -47,10 +47,18 @@ function flat(children) {
   return kept.map((child) => (child instanceof Node ? child : String(child)));
 }
 
-/** Replaces the children of a node. @param {Element} node @param {...any} children */
+/** Replaces the children of a node. If the focus was on one that goes, what is around gets it, such as a row. @param {Element} node @param {...any} children */
 export function fill(node, ...children) {
+  const focused = /** @type {any} */ (document.activeElement);
   node.replaceChildren(...flat(children));
+  if (focused !== document.activeElement) (node.contains(focused) ? focused : node.closest("[tabindex]"))?.focus({ preventScroll: true });
   return node;
+}
+
+/** Replaces the children of a node if others differ from them: else they keep what is selected. @param {Element} node @param {...any} children without a state or listeners of their own */
+export function refill(node, ...children) {
+  const made = /** @type {Element} */ (node.cloneNode());
+  if (!fill(made, ...children).isEqualNode(node)) fill(node, ...made.childNodes);
 }
 
 /** Holds what is off the page and may be shown again by Back, so that `everywhere` finds it. */
@@ -120,13 +128,10 @@ export function time(iso) {
 export function menu(label, entries, look = "button quiet") {
   const root = h("details", { class: "menu" }, h("summary", { class: look, "aria-label": label, title: label }, icon("more")), h("div", { class: "menu-list" }, entries));
   const close = () => { root.open = false; };
-  root.addEventListener("click", (/** @type {Event} */ event) => { if (/** @type {Element} */ (event.target).closest("button")) close(); });
+  const goBack = () => (close(), root.querySelector("summary").focus());
+  root.addEventListener("click", (/** @type {any} */ event) => { if (event.target.closest("button")) goBack(); }, true); // before the deed: a window returns the focus to what had it
   root.addEventListener("focusout", (/** @type {FocusEvent} */ event) => { if (!root.contains(/** @type {Node} */ (event.relatedTarget))) close(); });
-  root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== "Escape" || !root.open) return;
-    close();
-    root.querySelector("summary")?.focus();
-  });
+  root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape" && root.open) goBack(); });
   return root;
 }
 

@@ -40,10 +40,11 @@ export class RatePlot {
     this.second = now;
   }
 
-  /** Events a second over the last ten whole seconds. */
+  /** Events a second over the last ten whole seconds; over the minute if these have so few that their number tells little. */
   rate() {
     this.advance();
-    return this.counts.slice(-11, -1).reduce((sum, count) => sum + count, 0) / 10;
+    const [late, all] = [this.counts.slice(-11, -1), this.counts].map((counts) => counts.reduce((sum, count) => sum + count, 0));
+    return late < 10 ? all / SECONDS : late / 10;
   }
 
   /** @param {number} share such as 0.5 @returns {number} an age in ms, NaN without events */

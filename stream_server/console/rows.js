@@ -9,6 +9,7 @@
 import { fill, h, icon, number, svg } from "./dom.js";
 import { newKey } from "./forms.js";
 import { Hold } from "./hold.js";
+import { counted } from "./people/text.js";
 import { quieten, rove } from "./rove.js";
 
 export const MAX_RECORDS = 2000;
@@ -183,7 +184,7 @@ export class Rows {
   leftOut(count, at, isWanted = false) {
     const said = h("span", { class: "grow" });
     const item = /** @type {LeftOut} */ ({ id: newKey(), count, at, isWanted });
-    item.tell = () => fill(said, `${item.count || "Some"} posts are left out here: they came while this column stood still, or faster than it can show them.`);
+    item.tell = () => fill(said, `${item.count ? counted(item.count, "post is", "posts are") : "Some posts are"} left out here: this column stood still, or did not keep up.`);
     item.make = () => h("article", { class: "row-note gap" }, icon("gap"), said, at && this.read && h("button", { class: "link", onclick: () => this.load(item, PAGE, 1) }, "Load them"));
     item.tell();
     return item;

@@ -176,7 +176,7 @@ function showSignUp(root, client) {
 function showForm(root, reason, title, send, fields, [question, label, show], rest) {
   const problem = problemBox();
   const made = form({}, [problem, fields, h("button", { class: "primary" }, title)], () => send(Object.fromEntries(new FormData(made))));
-  const onclick = () => (show(), root.querySelector("input")?.focus());
   fill(problem, reason);
-  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest, h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick }, label))));
+  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest, h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick: show }, label))));
+  root.querySelector("input")?.focus();
 }

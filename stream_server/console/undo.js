@@ -14,6 +14,14 @@ const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
  *   the sign of the elements that it takes away, see `tie`; `item` is what it adds to a list. One of `done` and `undone` is called once.
  */
 
+/** Does some work after a while: attributes of a note, which stays while a pointer that moved there is on it, or the focus. @param {() => any} work @param {number} ms */
+export function unhurried(work, ms) {
+  let timer = setTimeout(work, ms);
+  const hold = () => clearTimeout(timer);
+  const wait = () => (hold(), (timer = setTimeout(work, ms)));
+  return { onpointermove: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait };
+}
+
 export class Undo {
   /** @param {import("./client.js").Client} client @param {HTMLElement} notes a live region, where a note tells of each deed @param {(error: unknown) => void} fail called with the error of a write; its deed is undone then */
   constructor(client, notes, fail) {
@@ -43,7 +51,7 @@ export class Undo {
 
   /** Takes away for good what is tied to a sign. @param {string} sign */
   take(sign) {
-    everywhere(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => element.remove());
+    everywhere(`[data-goes~="${CSS.escape(sign)}"]`).forEach((element) => (focusBeside(element), element.remove()));
   }
 
   /** @param {HTMLElement} element */
@@ -52,11 +60,11 @@ export class Undo {
     return [...this.waiting.values()].some((deed) => signs.includes(deed.hides));
   }
 
-  /** Shows and hides what is tied. The focus of an element that goes passes to the next one. */
+  /** Shows and hides what is tied. */
   refresh() {
     for (const element of everywhere("[data-goes]")) {
       const isGone = this.isGone(element);
-      if (isGone && element.contains(document.activeElement)) focusBeside(element);
+      if (isGone) focusBeside(element);
       element.hidden = isGone;
     }
   }
@@ -66,16 +74,13 @@ export class Undo {
     const key = given.path?.split("?")[0] ?? Symbol(given.text);
     const before = this.waiting.get(key);
     if (this.takeBack(key) && before.method !== given.method) return;
-    const deed = { ...given, key, uid: this.client.user?.id, timer: 0, isSent: false, note: /** @type {any} */ (null) };
-    const hold = () => clearTimeout(deed.timer);
-    const wait = () => (hold(), (deed.timer = setTimeout(() => this.send(deed), SECONDS * 1000)));
-    deed.note = h("div", { class: "note row nowrap", onpointerenter: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait }, h("span", { class: "grow" }, deed.text),
+    const deed = { ...given, key, uid: this.client.user?.id, isSent: false, note: /** @type {any} */ (null) };
+    deed.note = h("div", { class: "note row nowrap", ...unhurried(() => this.send(deed), SECONDS * 1000) }, h("span", { class: "grow" }, deed.text),
       h("button", { title: "Undo (z)", onclick: () => this.takeBack(key) }, "Undo"),
       h("button", { class: "quiet", "aria-label": "Dismiss", onclick: () => this.send(deed) }, icon("close")));
     this.waiting.set(key, deed);
     this.notes.append(deed.note);
     this.refresh();
-    wait();
     const open = [...this.waiting.values()].filter((other) => !other.isSent);
     if (open.length > MAX_NOTES) void this.send(open[0]);
   }
@@ -94,15 +99,10 @@ export class Undo {
   }
 
   undo(deed) {
-    this.end(deed);
-    deed.undone?.();
-    this.refresh();
-  }
-
-  end(deed) {
-    clearTimeout(deed.timer);
     deed.note.remove();
     this.waiting.delete(deed.key);
+    deed.undone?.();
+    this.refresh();
   }
 
   /** The request outlives the page: the person may leave it before the answer. @param {any} deed */
@@ -117,7 +117,7 @@ export class Undo {
         if (error.status !== 404 || method !== "DELETE") throw error;
         return null; // what is not there any more needs no delete
       }) : null;
-      this.end(deed);
+      this.waiting.delete(deed.key);
       deed.done?.(answer);
       if (hides) this.take(hides);
     } catch (error) {
@@ -132,8 +132,9 @@ export class Undo {
   }
 }
 
-/** @param {HTMLElement} element */
+/** Passes the focus on, if an element that goes has it. @param {HTMLElement} element */
 function focusBeside(element) {
+  if (!element.contains(document.activeElement)) return;
   const places = [element.nextElementSibling, element.previousElementSibling, element.closest("main")];
   const next = places.find((place) => place instanceof HTMLElement && !place.hidden && place.hasAttribute("tabindex"));
   if (next instanceof HTMLElement) next.focus({ preventScroll: true });

@@ -168,7 +168,7 @@ SHOW = """() => {
 }"""
 """Gives the page no frames, as a browser does to a hidden tab."""
 
-LEFT_OUT = re.compile(r"^(\d+) posts are left out here")
+LEFT_OUT = re.compile(r"^([\d,]+) posts are left out here")
 
 
 @pytest.mark.parametrize(("hidden", "came"), [(False, 2500), (True, 400)])
@@ -201,14 +201,14 @@ async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool
         "rows => rows.map(row => row.dataset.id?.slice(1) ?? 'gap')"
     )
     place = shown.index("gap")
-    left = int(LEFT_OUT.match(await gap.inner_text())[1])  # type: ignore[index]  # it was waited for
+    left = int(LEFT_OUT.match(await gap.inner_text())[1].replace(",", ""))  # type: ignore[index]  # it was waited for
     assert shown[:place] == [str(20 + came - 1 - n) for n in range(came - left)]
     assert shown[place + 1 :] == [str(19 - n) for n in range(20)]
     assert place + left == came
     assert len(shown) == 300
     await still.page.route("**/v1/events", answer)
     await gap.get_by_role("button", name="Load them").click()
-    await expect(gap).to_contain_text(f"{left - 100} posts are left out")
+    await expect(gap).to_contain_text(f"{left - 100:,} posts are left out")
     assert asked[0]["since"] == "f19post"
     await gap.get_by_role("button", name="Load them").click()
     await expect(gap).to_have_count(0)

@@ -1,9 +1,12 @@
 """The console's streams as a person uses them: from a link to one's own post, and what must not go wrong on the way."""
 
+import asyncio
+import json
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
@@ -13,7 +16,7 @@ from tests.browser.windows import Window, opened, sign_in_link
 from tests.command_line import Running, clean_environment, running
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import ROOT, Server, restartable
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.extended
 
@@ -325,6 +328,38 @@ async def test_a_copied_program_runs_as_it_is(api: Api, server: Server, console:
 
             await eventually(hears, what=f"the post in the output of {script}")
             program.process.kill()
+
+
+async def test_a_column_of_saved_rules_with_one_tag_is_copied_as_such(
+    api: Api, server: Server, console: Window, tmp_path: Path
+) -> None:
+    """The wire has no such filter: each program leaves out the matches of other rules."""
+    uid = await api.user()
+    rules = [{"rule": "mocha", "tag": "k'ffee"}, {"rule": "matcha", "tag": "other"}]
+    await api.done("POST", "/v1/rules", token=mint(uid), json={"rules": rules})
+    await console.follow(await sign_in_link(server, uid))
+    page = console.page
+    filters = json.dumps([{"saved": f"tag:{rules[0]['tag']}"}])
+    await page.goto(f"{server.address}/#/streams/{quote(filters)}")
+    await page.locator(".column-head .menu summary").click()
+    await page.get_by_role("button", name="Copy as code").click()
+    await page.get_by_label("with my token").check()
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    for language in ["curl", "Python", *(["JavaScript"] if shutil.which("node") else [])]:
+        await page.get_by_role("button", name=language, exact=True).click()
+        script = await page.locator(".program").inner_text()
+        with running("bash", "-c", f"cd {tmp_path}\n{script}", folder=tmp_path, env=clean_environment()) as program:
+
+            async def hears(out: Running = program) -> bool:
+                await api.post(uid, "no matcha")
+                await api.post(uid, "a mocha")
+                return "a mocha" in out.out
+
+            await eventually(hears, what=f"the post in the output of {script}")
+            assert "matcha" not in program.out
+            for one in (await api.done("GET", "/v1/streams", token=mint(uid)))["streams"]:
+                await api.call("DELETE", f"/v1/streams/{one['connection']}", token=mint(uid))  # or it ended by itself
+            await asyncio.to_thread(program.process.wait, PATIENCE)
 
 
 async def texts(column: Locator) -> list[str]:

@@ -117,7 +117,7 @@ async def test_a_time_is_shown_instead_of_what_is_live(site_api: Api, windows: W
     await site_api.post(reader["id"], "relic of now")
     assert await state.locator(":scope > :first-child").evaluate("words => words.scrollWidth <= words.clientWidth")
     name, lines = await saved(page, column, "Export as JSON lines", tmp_path)
-    assert re.fullmatch(r"relic-(\d{4}-\d\d-\d\dT\d{4}00)-to-(?!\1)\d{4}-\d\d-\d\dT\d{6}\.jsonl", name)
+    assert re.fullmatch(r"relic-(\d{4}-\d\d-\d\dT\d{4}00Z)-to-(?!\1)\d{4}-\d\d-\d\dT\d{6}Z\.jsonl", name)
     assert [json.loads(line)["status"]["message"] for line in lines.splitlines()][:60] == [
         f"relic {n}" for n in range(60)
     ]
@@ -215,7 +215,7 @@ async def test_a_file_has_the_rows_and_no_formulas_and_clear_can_be_undone(
     await posts(site_api, reader["id"], *FORMULAS)
     await expect(rows).to_have_count(len(FORMULAS))
     name, text = await saved(page, column, "Export as CSV", tmp_path)
-    assert re.fullmatch(r"-archivist-\d{4}-\d\d-\d\dT\d{6}\.csv", name)
+    assert re.fullmatch(r"-archivist-\d{4}-\d\d-\d\dT\d{6}Z\.csv", name)
     assert text.count("\r\n") == len(FORMULAS) + 1
     cells = list(csv.DictReader(io.StringIO(text, newline="")))
     guarded = [f"'{text}" if text[0] in "=+-@" else text for text in FORMULAS]

@@ -118,7 +118,8 @@ async def test_a_subscription_is_copied_as_code(site_api: Api, windows: Windows,
     sven = await named_user(site_api, "sven", "Sven")
     token = mint(sven["id"])
     plain: dict[str, Any] = {"parameters": {"track": "it's"}, "since": "-1h", "parts": 2}
-    sent = {"parameters": {"rule": '"it\'s"'}, "deliver": {"url": challenge_endpoint(), "batch": 3}}
+    sent: dict[str, Any] = {"parameters": {"rule": '"it\'s"'}, "parts": 2}
+    sent["deliver"] = {"url": challenge_endpoint(), "batch": 3}
     await site_api.done("PUT", "/v1/subscriptions/plain", token=token, json=plain)
     await site_api.done("PUT", "/v1/subscriptions/sent", token=token, json=sent)
     window = await windows.open(sven, "/#/people")
@@ -147,6 +148,7 @@ async def test_a_subscription_is_copied_as_code(site_api: Api, windows: Windows,
             assert await asyncio.to_thread(program.process.wait, PATIENCE) == 0, program.err
         made = await site_api.done("GET", "/v1/subscriptions/sent", token=token)
         assert (made["parameters"], made["deliver"]["batch"]) == (sent["parameters"], 3)
+        assert len(made["parts"]) == 2
 
 
 async def test_a_subscription_that_chooses_nothing_is_refused_at_its_rule(site_api: Api, windows: Windows) -> None:

@@ -24,7 +24,7 @@ function received(page) {
   return page.users(path, { label: "Requests", empty: "Nobody waits for your answer." }, (user) => {
     const approve = deed("Approve", async () => {
       await site.write("PUT", `${path}/${user.id}`);
-      row.remove();
+      site.app.undo.take(row.dataset.goes ?? "");
       done();
     }, "primary");
     const row = removableRow(site, user, "Decline", { text: `You declined the request of @${user.login}`, path: `${path}/${user.id}`, done }, approve);

@@ -46,7 +46,7 @@ export async function rules(page) {
     return element;
   }
 
-  const add = () => fill(slot, ruleForm(site.app, {}, (saved) => (all.push(saved), list.prepend(row(saved)), tell(), add())));
+  const add = () => fill(slot, ruleForm(site.app, {}, (saved) => (all.push(saved), list.prepend(row(saved)), tell(), add(), list.querySelector("li")?.focus())));
   add();
   tell();
   list.append(...all.toReversed().map(row));

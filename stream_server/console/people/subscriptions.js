@@ -2,7 +2,7 @@
 /** The user's named subscriptions and their webhooks: how far behind each is, how its requests went, and what one can do with it. */
 
 import { toQuery } from "../client.js";
-import { duration, entry, fill, h, isolate, menu, time } from "../dom.js";
+import { duration, entry, fill, h, isolate, menu, refill, time } from "../dom.js";
 import { copyText, draftPlace, field, form, formEnd, opener, problemBox, refusal } from "../forms.js";
 import { RuleField } from "../rule_field.js";
 import { PUTS, showPrograms } from "../snippets.js";
@@ -43,11 +43,12 @@ export async function subscriptions(page) {
   }
   const timer = setInterval(() => document.hidden || void refresh(), REFRESH_MS);
   page.leaving.signal.addEventListener("abort", () => clearInterval(timer));
-  const make = opener(slot, draftPlace(site.app, "subscription"), (place) => editor(page, null, refresh, () => fill(slot), place));
+  const maker = h("button", { onclick: () => make() }, "New subscription");
+  const make = opener(slot, draftPlace(site.app, "subscription"), (place) => editor(page, null, refresh, () => (fill(slot), maker.focus()), place));
   show(answer.subscriptions);
   page.show("Subscriptions",
     h("p", { class: "muted" }, "For each one the server keeps what a program has handled, so that it goes on there when it returns."),
-    h("div", { class: "row end" }, h("button", { onclick: make }, "New subscription")), slot, none, list);
+    h("div", { class: "row end" }, maker), slot, none, list);
 }
 
 /** @param {Page} page @param {any} first @param {() => Promise<void>} refresh */
@@ -66,7 +67,7 @@ function row(page, first, refresh) {
     await refresh();
   });
   const edit = opener(slot, draftPlace(app, "subscription", name), (place) => editor(page, one, refresh, () => fill(slot), place));
-  const copy = () => (one.deliver ? showPrograms(app, { name, parameters: one.parameters, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS) : showPrograms(app, { subscription: name }));
+  const copy = () => (one.deliver ? showPrograms(app, { name, parameters: one.parameters, parts: one.parts?.length, deliver: { url: one.deliver.url, batch: one.deliver.batch } }, PUTS) : showPrograms(app, { subscription: name }));
   const secret = async () => void app.attempt(async () => fill(slot, secretBox(app, (await post("secret")).secret)));
   const remove = () => app.undo.later({ text: `The subscription ${name} is deleted`, method: "DELETE", path, hides: `subscription-${name}`, done: refresh });
   const newSecret = entry("New secret", secret);
@@ -78,19 +79,18 @@ function row(page, first, refresh) {
   function renew(now) {
     one = now;
     const { behind, kept_seconds: kept, parts, deliver } = one;
-    fill(query, isolate(filterText(toQuery(one.parameters))));
-    fill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind` : "not behind", behind > 0 && one.behind_seconds > 0 && `, ${duration(one.behind_seconds)}`),
+    refill(query, isolate(filterText(toQuery(one.parameters))));
+    refill(standing, h("span", { title: "The log has so many events behind its place; the filter may leave some out" }, behind ? `at most ${counted(behind, "event")} behind` : "not behind", behind > 0 && one.behind_seconds > 0 && `, ${duration(one.behind_seconds)}`),
       typeof kept === "number" && h("span", { class: kept < SOON_SECONDS ? "problem" : "muted" }, `the log keeps the next one for ${kept < SOON_SECONDS ? "only " : ""}about ${duration(kept)}`),
       h("span", { class: "muted" }, "used at ", time(one.used)), parts?.length > 0 && h("span", {}, `${counted(parts.length, "part", "parts")}: `, isolate(readers(parts))));
     for (const each of [test, pause, newSecret]) each.hidden = !deliver;
     requests.hidden = !deliver?.outcomes.length;
-    fill(sending);
-    if (!deliver) return;
-    fill(sending, "sent to ", isolate(deliver.url), ": ", h("span", { class: deliver.state === "active" ? "" : "problem" }, deliver.state), deliver.failures > 0 && `, ${counted(deliver.failures, "failure")} in a row`, deliver.next_attempt && [", tried again at ", time(deliver.next_attempt)]);
+    if (!deliver) return void fill(sending);
+    refill(sending, "sent to ", isolate(deliver.url), ": ", h("span", { class: deliver.state === "active" ? "" : "problem" }, deliver.state), deliver.failures > 0 && `, ${counted(deliver.failures, "failure")} in a row`, deliver.next_attempt && [", tried again at ", time(deliver.next_attempt)]);
     pause.firstChild.textContent = isIdle(one) ? "Resume" : "Pause";
     if (requests.hidden) return;
-    fill(latest, `The last requests: ${deliver.outcomes[0].status ?? deliver.outcomes[0].error}`);
-    fill(outcomes, deliver.outcomes.map((/** @type {any} */ each) => h("li", {}, outcome(each))));
+    refill(latest, `The last requests: ${deliver.outcomes[0].status ?? deliver.outcomes[0].error}`);
+    refill(outcomes, deliver.outcomes.map((/** @type {any} */ each) => h("li", {}, outcome(each))));
   }
 }
 

@@ -63,11 +63,11 @@ export function face(user) {
   return h("span", { class: ["face", `face-${sum % 8}`], "aria-hidden": "true" }, isolate(first));
 }
 
-/** Return how long ago a time of the API was, in short; the date if it was not today. @param {string} iso */
+/** Return how long ago a time of the API was, in short; the date if that is a day. @param {string} iso */
 export function ago(iso) {
   const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
   if (seconds < 5) return "now";
-  return seconds < 86_400 ? duration(seconds) : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+  return seconds < 86_400 ? `${duration(seconds)} ago` : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
 }
 
 /** Return a time of the API that says how long ago it was; `refreshTimes` keeps it right. @param {string} iso */

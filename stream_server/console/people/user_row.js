@@ -2,7 +2,7 @@
 /** One user in a list of users, the buttons that belong to a relation, and the form that reports. */
 
 import { fill, h, icon, isolate } from "../dom.js";
-import { field, form, formEnd, problemBox, refusal, told } from "../forms.js";
+import { field, form, formEnd, problemBox, refusal } from "../forms.js";
 import { face, userHref } from "./text.js";
 
 const REASONS = ["spam", "abuse", "harassment", "impersonation", "illegal", "other"];
@@ -30,20 +30,8 @@ export function removableRow(site, user, label, removal, ...buttons) {
   return site.app.undo.tie(userRow(user, ...buttons, button), hides);
 }
 
-/**
- * Return a button that does something once. Its error stands beside it, and the button can be pressed again.
- * @param {string} label @param {() => Promise<any>} work @param {string} [kind] a class
- */
-export function deed(label, work, kind = "") {
-  const problem = h("span", { class: "problem", role: "alert" });
-  const button = h("button", { type: "button", class: kind }, h("bdi", {}, label));
-  button.addEventListener("click", async () => {
-    button.disabled = true;
-    await told(problem, work);
-    button.disabled = false;
-  });
-  return h("span", { class: "deed" }, button, problem);
-}
+/** Return a button that does something, once at a time: a form, so it keeps the focus meanwhile, and its error stands beside it. @param {string} label @param {() => Promise<any>} work @param {string} [kind] a class */
+export const deed = (label, work, kind = "") => form({ class: "deed" }, [h("button", { class: kind }, h("bdi", {}, label)), problemBox()], work);
 
 /**
  * Return a form with one field for a login. It hands the user over who has it, and says so if nobody has.

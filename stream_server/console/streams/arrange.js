@@ -29,16 +29,22 @@ export function handle(column) {
 /** How the pointer drags a column by its head: attributes of that. @param {Column} column */
 export function dragging(column) {
   let start = NaN;
+  const stop = () => {
+    column.element.classList.remove("dragged");
+    start = NaN;
+    removeEventListener("keydown", cancel);
+  };
+  const cancel = (/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape") stop(); };
   const end = (/** @type {PointerEvent} */ { type, clientX }) => {
     const place = column.board.columns.filter(({ element }) => element !== column.element && element.getBoundingClientRect().left + element.offsetWidth / 2 < clientX).length;
     const isDrop = column.element.classList.contains("dragged") && type === "pointerup" && place !== placeOf(column);
-    column.element.classList.remove("dragged");
-    start = NaN;
+    stop();
     if (isDrop) shift(column, place - placeOf(column));
   };
   const begin = (/** @type {any} */ event) => {
     if (event.button || event.pointerType === "touch" || event.target.closest("button:not(.grip), .menu")) return;
     start = event.clientX;
+    addEventListener("keydown", cancel);
     event.currentTarget.setPointerCapture(event.pointerId);
   };
   const move = (/** @type {PointerEvent} */ event) => { if (Math.abs(event.clientX - start) > START_PX) column.element.classList.add("dragged"); };

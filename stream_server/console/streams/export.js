@@ -23,7 +23,7 @@ export async function exportRows({ look, rows, app, title }, format) {
   const lines = [CELLS, ...found.events.map(({ status, cursor }) => CELLS.map((name) => status[name] ?? status.location?.[name] ?? (name === "cursor" ? cursor : "")))];
   const text = format === "csv" ? lines.map((line) => `${line.map(cell).join(",")}\r\n`).join("") : found.events.map((event) => `${JSON.stringify(event)}\n`).join("");
   const href = URL.createObjectURL(new Blob([text], { type: format === "csv" ? "text/csv" : "application/jsonl" }));
-  const times = (look.range ? [look.range.from, look.range.to] : [Date.now()]).map((ms) => new Date(ms).toISOString().slice(0, 19).replaceAll(":", ""));
+  const times = (look.range ? [look.range.from, look.range.to] : [Date.now()]).map((ms) => new Date(ms).toISOString().slice(0, 19).replaceAll(":", "") + "Z");
   const download = `${title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 40)}-${times.join("-to-")}.${format}`;
   Object.assign(document.createElement("a"), { href, download }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser reads it meanwhile

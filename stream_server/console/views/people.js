@@ -153,8 +153,9 @@ class People {
   }
 
   reload() {
+    const hadFocus = this.content.contains(document.activeElement);
     this.page?.end();
-    if (this.root.isConnected) this.navigate(this.path, false);
+    if (this.root.isConnected) this.navigate(this.path, hadFocus);
   }
 
   resume() {

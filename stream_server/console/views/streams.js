@@ -22,7 +22,7 @@ export function mount(root, app) {
   fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, guests, strip);
   root.classList.add("streams");
 
-  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, aloneParameters(column.filter)), focus: (column) => focusColumn(column), changed: () => columnsChanged() });
+  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, { ...aloneParameters(column.filter), tag: column.filter.saved.slice(4) }), focus: (column) => focusColumn(column), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)), column?.kept.id);
   const filters = () => board.columns.map(({ filter }) => filter);
   let isOpen = false;

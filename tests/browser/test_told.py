@@ -1,0 +1,99 @@
+"""What the console tells: numbers and times as they are, and notes that stand in nobody's way."""
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser.test_console_columns import columns
+from tests.browser.windows import DESKTOP, Windows, named_user, opened, session
+from tests.end_to_end.api import Api
+from tests.end_to_end.server import Server
+
+pytestmark = pytest.mark.extended
+
+AGO = """async () => {
+  const { ago } = await import("/console/people/text.js");
+  return [0, 15, 600].map(seconds => ago(new Date(Date.now() - 1000 * seconds).toISOString()));
+}"""
+
+LEFT_OUT = """async () => {
+  const { Rows } = await import("/console/rows.js");
+  return [1, 1200, 0].map(count => new Rows("").leftOut(count).make().textContent.split(":")[0]);
+}"""
+
+RATES = """async () => {
+  const { RatePlot, showRate } = await import("/console/plot.js");
+  const now = Date.now;
+  try {
+    Date.now = () => 60_000;
+    const plot = new RatePlot();
+    const rates = [showRate(plot.rate())];
+    for (const [second, posts] of [[1, 3], [40, 3], [50, 3], [52, 60], [58, 400], [90, 0], [180, 0]]) {
+      Date.now = () => 60_000 + 1000 * second;
+      for (let n = 0; n < posts; n++) plot.add(Date.now(), NaN);
+      rates.push(showRate(plot.rate()));
+    }
+    return rates;
+  } finally {
+    Date.now = now;
+  }
+}"""
+"""Rates after posts of some seconds, by a clock of the test's own."""
+
+SAY = "async text => (await import('/console/app.js')).app.say(text)"
+
+
+async def test_words_and_numbers_agree(site_api: Api, windows: Windows) -> None:
+    """A time that is past says so, and one post is no posts."""
+    window = await windows.open(await named_user(site_api, "norma"), columns("sorrel"))
+    assert await window.page.evaluate(AGO) == ["now", "15 s ago", "10 min ago"]
+    assert await window.page.evaluate(LEFT_OUT) == [
+        "1 post is left out here", "1,200 posts are left out here", "Some posts are left out here",
+    ]  # fmt: skip
+
+
+async def test_the_rate_of_few_posts_is_that_of_the_minute_which_the_plot_shows(
+    site_api: Api, windows: Windows
+) -> None:
+    """It says "quiet" beside an empty plot only. Many posts show at once."""
+    window = await windows.open(await named_user(site_api, "nadir"), columns("sorrel"))
+    assert await window.page.evaluate(RATES) == [
+        "quiet", "3/min", "6/min", "9/min", "1.2/s", "6.3/s", "7.8/s", "quiet",
+    ]  # fmt: skip
+
+
+async def test_a_note_goes_by_a_click_and_stays_while_one_reads_it(
+    browser: Browser, site_server: Server, site_api: Api
+) -> None:
+    """It lies over a button, perhaps. Whoever selects its text does not dismiss it."""
+    async with opened(site_server, browser, viewport=DESKTOP, reduced_motion="reduce") as window:
+        page, note = window.page, window.page.locator(".note")
+        await page.context.route("**/favicon.ico", lambda route: route.fulfill(status=204))
+        await page.clock.install()
+        await page.goto(f"{site_server.address}/console/icon.svg")
+        kept = session(await named_user(site_api, "nola"), "read write stream")
+        await page.evaluate("kept => localStorage.setItem('stream-server.session', kept)", kept)
+        await page.goto(site_server.address + columns("sorrel"))
+        await expect(page.locator(".column .state")).to_contain_text("live")
+        await page.evaluate(SAY, "a first note")
+        assert await window.faults() == []
+        await note.click()
+        await expect(note).to_have_count(0)
+        await page.evaluate(SAY, "a second note")
+        box = await note.bounding_box()
+        assert box
+        await page.mouse.move(box["x"] + 20, box["y"] + box["height"] / 2)
+        await page.mouse.down()
+        await page.mouse.move(box["x"] + 80, box["y"] + box["height"] / 2, steps=4)
+        await page.mouse.up()
+        assert await page.evaluate("String(getSelection())")
+        await page.clock.fast_forward(60_000)
+        await expect(note).to_have_text("a second note")
+        await page.mouse.move(5, 5)
+        await page.clock.fast_forward(60_000)
+        await expect(note).to_have_count(0)
+        await page.evaluate(SAY, "a third note")
+        await page.evaluate(SAY, "a fourth note")
+        await note.last.click()
+        await expect(page.locator(".note:hover")).to_have_text("a third note")  # it came under the pointer by itself
+        await page.clock.fast_forward(60_000)
+        await expect(note).to_have_count(0)
