@@ -31,7 +31,7 @@ export class Hold {
     const { list, pill, pressed } = this;
     const [focused, selection] = [document.activeElement, getSelection()];
     const isOn = this.window || this.isTouched || (this.isPointed && (list.matches(":hover") || pill.matches(":hover"))) || list.querySelector(OPEN)
-      || (list.contains(focused) && !focused?.contains(pressed)) || (selection && !selection.isCollapsed && selection.containsNode(list, true))
+      || (list.contains(focused) && !(focused?.closest(".menu") ?? focused)?.contains(pressed)) || (selection && !selection.isCollapsed && selection.containsNode(list, true))
       || (list.closest(".scroller, main")?.scrollTop ?? 0) > TOP_PIXELS;
     if (isOn) this.timer ||= setTimeout(() => { this.timer = 0; this.goOn(); }, LOOK_MS);
     return Boolean(isOn);
