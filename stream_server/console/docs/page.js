@@ -53,14 +53,11 @@ class Page {
 
   /** Open the route that the address names. */
   follow() {
-    const name = decoded(location.hash.slice(1));
-    const section = this.sections.find((each) => each.route.id === name);
-    if (section?.root.hidden) this.clear();
-    section?.setOpen(true);
-    const target = document.getElementById(name);
+    const target = document.getElementById(decoded(location.hash.slice(1)));
+    if (target?.hidden) this.clear();
     if (target instanceof HTMLDetailsElement) target.open = true;
     target?.scrollIntoView();
-    section?.button.focus({ preventScroll: true });
+    /** @type {HTMLElement | null | undefined} */ (target?.querySelector(":scope > summary"))?.focus({ preventScroll: true });
   }
 
   clear() {
@@ -73,7 +70,7 @@ class Page {
     if (event.key === "Escape" && event.target === this.search) return isComposing(event) ? event.preventDefault() : this.clear(); // else the browser clears it
     if (!isShortcut(event)) return;
     if (event.key === "/") this.search.focus();
-    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("button").focus();
+    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("summary").focus();
     else return;
     event.preventDefault();
   }
