@@ -58,8 +58,7 @@ export class WorldMap {
       "aria-label": "World map. Drag to draw a box. Enter adds a box, arrows move it, Shift and arrows resize it, Delete removes it.",
       onpointerdown: (/** @type {PointerEvent} */ event) => this.down(event),
       onpointermove: (/** @type {PointerEvent} */ event) => this.move(event),
-      onpointerup: () => this.up(),
-      onpointercancel: () => { this.drag = null; },
+      onlostpointercapture: () => this.up(),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     }, grid(), land(), this.areas);
     this.list = h("div", { class: "chips" });

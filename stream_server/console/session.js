@@ -35,7 +35,7 @@ export function scopesOf(client) {
  * `navigator.locks` lets one tab at a time refresh; a page without it (plain http on another host) takes turns by a
  * claim in the storage, which the holder renews and others may take over after five seconds.
  */
-export function tabStore() {
+function tabStore() {
   const memory = memoryStore();
   let shared = true;
   const load = () => (shared ? parsed(stored("localStorage", KEY)) ?? null : memory.load());
