@@ -22,12 +22,8 @@ export function parsed(text) {
 
 /** The scopes that the token names, in order. The server decides; the console only hides what would be refused. @param {Client} client @returns {string[]} */
 export function scopesOf(client) {
-  try {
-    const payload = (client.store.load()?.token ?? "").split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
-    return JSON.parse(atob(payload)).scope.split(" ").sort();
-  } catch {
-    return [];
-  }
+  const payload = client.store.load()?.token.split(".")[1]?.replace(/-/g, "+").replace(/_/g, "/") ?? "";
+  return parsed(atob(payload))?.scope?.split(" ").sort() ?? [];
 }
 
 /**

@@ -5,7 +5,7 @@ import { decoded, fill, h, isolate, neighbour } from "../dom.js";
 import { isComposing, isShortcut } from "../keys.js";
 import { openClient, scopesOf } from "../session.js";
 import { errorsOf, routesOf, search } from "./document.js";
-import { codeList, objectOf, prose, RouteSection, shape } from "./route.js";
+import { codeList, objectOf, prose, routeSection, shape } from "./route.js";
 
 const LAST = ["server", "console"]; // of the tags: those about the server itself
 
@@ -13,7 +13,7 @@ class Page {
   /** Draws the page, and listens to keys and to the address. @param {Element} root @param {any} source @param {import("../client.js").Client} client of the console's session; the page also works without one */
   constructor(root, source, client) {
     this.routes = routesOf(source);
-    this.sections = this.routes.map((route) => new RouteSection(source, route, client));
+    this.sections = this.routes.map((route) => routeSection(source, route, client));
     const isLast = (/** @type {any} */ tag) => Number(LAST.includes(tag.name));
     this.groups = source.tags.toSorted((one, other) => isLast(one) - isLast(other)).map((tag) => this.group(tag));
     this.count = h("p", { class: "docs-count", role: "status" });

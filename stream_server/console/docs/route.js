@@ -11,20 +11,17 @@ import { TryForm } from "./try.js";
 const PLACES = /** @type {Record<string, string>} */ ({ path: "In the path", query: "In the query", header: "Headers" });
 const NESTED = { class: "docs-nested" };
 
-/** The row and the panel of a route. A press on the row opens or closes the panel, and names the route in the address. */
-export class RouteSection {
-  /** @param {any} source @param {Route} route @param {import("../client.js").Client} client */
-  constructor(source, route, client) {
-    this.route = route;
-    const row = [
-      h("h3", {}, h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ", h("code", { class: "docs-path" }, breakable(route.path))),
-      access(route), h("span", { class: "docs-summary" }, prose(route.summary))];
-    this.root = unfolding({ class: "docs-route", id: route.id }, row, () => h("div", { class: "docs-panel" },
-      h("div", { class: "docs-facts" }, parameters(source, route), body(source, route), answers(source, route), errors(route)),
-      h("div", { class: "docs-side" }, new TryForm(source, route, client).root, examples(source, route))));
-    const nameIt = () => history.replaceState(null, "", this.root.open ? location.pathname : `#${route.id}`); // it opens or closes after this
-    this.root.querySelector("summary").addEventListener("click", nameIt);
-  }
+/** The row and the panel of a route. A press on the row opens or closes the panel, and names the route in the address. @param {any} source @param {Route} route @param {import("../client.js").Client} client */
+export function routeSection(source, route, client) {
+  const row = [
+    h("h3", {}, h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ", h("code", { class: "docs-path" }, breakable(route.path))),
+    access(route), h("span", { class: "docs-summary" }, prose(route.summary))];
+  const root = unfolding({ class: "docs-route", id: route.id }, row, () => h("div", { class: "docs-panel" },
+    h("div", { class: "docs-facts" }, parameters(source, route), body(source, route), answers(source, route), errors(route)),
+    h("div", { class: "docs-side" }, new TryForm(source, route, client).root, examples(source, route))));
+  const nameIt = () => history.replaceState(null, "", root.open ? location.pathname : `#${route.id}`); // it opens or closes after this
+  root.querySelector("summary").addEventListener("click", nameIt);
+  return { route, root };
 }
 
 /** Return a path that may break after its slashes. @param {string} path @returns {(Node | string)[]} */
