@@ -29,10 +29,8 @@ const breakable = (path) => path.split(/(?<=\/)/).flatMap((part) => [part, h("wb
 
 /** @param {Route} route */
 function access(route) {
-  const words = { open: "open to all", token: "any token" }[route.access];
-  if (words) return h("span", { class: "docs-access" }, words);
-  const ticket = route.ticket ? ", or a ticket" : "";
-  return h("span", { class: "docs-access" }, "scope ", h("code", {}, route.access), ticket);
+  const words = { open: "open to all", token: "any token" }[route.access] ?? ["scope ", h("code", {}, route.access), route.ticket && ", or a ticket"];
+  return h("span", { class: "docs-access" }, words);
 }
 
 /** @param {any} source @param {Route} route @returns {Node[]} */
