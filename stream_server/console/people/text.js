@@ -6,8 +6,8 @@ import { duration, h, isolate, number, outside } from "../dom.js";
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
 export const richText = (message, entities) => h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
 
-/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {any} [entities] @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
-export function textNodes(message, entities = {}, matches = []) {
+/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {any} entities @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
+export function textNodes(message, entities, matches = []) {
   const characters = Array.from(message);  // indices count code points, and JavaScript's strings count UTF-16 units
   const marked = new Uint8Array(characters.length);
   for (const [start, end] of matches) marked.fill(1, start, end);
