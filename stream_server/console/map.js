@@ -5,7 +5,6 @@
 import { fill, h, icon, svg, tool } from "./dom.js";
 
 const LEAST_DEGREES = 0.05; // a smaller drag is a click
-const ZOOMS = [1, 2, 4, 8, 16];
 const NAMES = ["West", "South", "East", "North"];
 
 /** @typedef {number[]} Box west, south, east, north; with west above east it crosses the date line */
@@ -78,7 +77,7 @@ export class WorldMap {
 
   /** @param {number} step */
   zoomBy(step) {
-    this.zoom = ZOOMS[ZOOMS.indexOf(this.zoom) + step] ?? this.zoom;
+    this.zoom = Math.min(16, Math.max(1, this.zoom * 2 ** step));
     const box = this.boxes[this.selected];
     if (box) this.center = [(box[0] + right(box)) / 2, (box[1] + box[3]) / 2];
     this.draw();
