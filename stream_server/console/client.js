@@ -474,10 +474,11 @@ export class Stream {
     const mayUseSocket = this.options.transport !== "events" && Socket && (this.socketFailures < 2 || !Source);
     this.sent = this.parameters;
     const path = `${this.path}?${toQuery({ ...this.parameters, since: this.since, ticket })}`;
+    const url = new URL(this.client.address + path, globalThis.location?.href).href;
     const heard = (/** @type {string} */ data) => void (mine === this.attempt && this.hear(data));
     const lost = () => mine === this.attempt && this.lost();
-    if (mayUseSocket) this.transport = openSocket(Socket, this.absolute(path), heard, lost);
-    else if (Source) this.transport = openSource(Source, this.absolute(path), heard, lost);
+    if (mayUseSocket) this.transport = openSocket(Socket, url, heard, lost);
+    else if (Source) this.transport = openSource(Source, url, heard, lost);
     else this.transport = openLines((init) => this.client.ask(path, init), heard, lost);
     this.watch();
   }
@@ -503,8 +504,6 @@ export class Stream {
     const path = subscriptionPath(this.parameters.subscription ?? "", "/ack");
     this.client.request("POST", path, { body: { cursor: this.acked, connection: this.ackedBy }, keepalive: true }).catch(() => (this.acked = "")); // the next one says it, too
   }
-
-  /** @internal @param {string} path */ absolute(path) { return new URL(this.client.address + path, globalThis.location?.href).href; }
 
   /** @internal A connection without its heartbeat is doubted. One without the next is dead, whatever the system believes of it. */
   watch() {

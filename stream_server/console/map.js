@@ -1,11 +1,10 @@
 // @ts-check
-// A map of the world on which boxes are drawn: by mouse, by keys, as four numbers, and by a finger once a button was pressed,
+// A map of the world on which boxes are drawn: by mouse, by keys, as four numbers, and by a finger while "Draw a box" is checked,
 // since fingers scroll past it. It is SVG in degrees and no canvas, so that the style sheet colours and stretches it.
 
 import { fill, h, icon, svg, tool } from "./dom.js";
 
 const LEAST_DEGREES = 0.05; // a smaller drag is a click
-const ZOOMS = [1, 2, 4, 8, 16];
 const NAMES = ["West", "South", "East", "North"];
 
 /** @typedef {number[]} Box west, south, east, north; with west above east it crosses the date line */
@@ -52,23 +51,21 @@ export class WorldMap {
     this.zoom = 1;
     this.center = [0, 10];
     /** @type {any} */ this.drag = null;
-    this.fingerDraws = false;
     this.areas = svg("g", {});
     this.map = svg("svg", {
       class: "map", tabindex: "0", role: "application",
       "aria-label": "World map. Drag to draw a box. Enter adds a box, arrows move it, Shift and arrows resize it, Delete removes it.",
       onpointerdown: (/** @type {PointerEvent} */ event) => this.down(event),
       onpointermove: (/** @type {PointerEvent} */ event) => this.move(event),
-      onpointerup: () => this.up(),
-      onpointercancel: () => { this.drag = null; },
+      onlostpointercapture: () => this.up(),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.key(event),
     }, grid(), land(), this.areas);
     this.list = h("div", { class: "chips" });
     this.numbers = h("div", { class: "numbers" });
-    this.drawing = h("button", { type: "button", class: "map-draw", "aria-pressed": "false", onclick: () => this.letFinger(!this.fingerDraws) }, icon("pen"), "Draw a box");
+    this.drawing = h("input", { type: "checkbox" }); // whether a finger or a pen draws, and does not scroll
     this.element = h("div", { class: "map-box" },
       h("div", { class: "map-frame" }, this.map, h("div", { class: "map-tools" }, tool(icon("plus"), "Zoom in", () => this.zoomBy(1)), tool("–", "Zoom out", () => this.zoomBy(-1)))),
-      this.drawing, this.list, this.numbers);
+      h("label", { class: "check map-draw" }, this.drawing, "Draw a box"), this.list, this.numbers);
     this.show();
   }
 
@@ -80,7 +77,7 @@ export class WorldMap {
 
   /** @param {number} step */
   zoomBy(step) {
-    this.zoom = ZOOMS[ZOOMS.indexOf(this.zoom) + step] ?? this.zoom;
+    this.zoom = Math.min(16, Math.max(1, this.zoom * 2 ** step));
     const box = this.boxes[this.selected];
     if (box) this.center = [(box[0] + right(box)) / 2, (box[1] + box[3]) / 2];
     this.draw();
@@ -91,7 +88,7 @@ export class WorldMap {
     const [lon, lat] = this.place(event);
     const found = this.boxes.findIndex((box) => halves(box).some(([w, s, e, n]) => lon >= w && lon <= e && lat >= s && lat <= n));
     if (found >= 0) this.selected = found;
-    if (event.pointerType === "mouse" || this.fingerDraws) {
+    if (event.pointerType === "mouse" || this.drawing.checked) {
       this.map.setPointerCapture(event.pointerId);
       this.drag = { from: [lon, lat], moves: found >= 0 ? [...this.boxes[found]] : null, isNew: found < 0 };
     }
@@ -99,15 +96,8 @@ export class WorldMap {
   }
 
   up() {
-    if (this.drag && !this.drag.isNew) this.letFinger(false); // it scrolls again
+    if (this.drag && !this.drag.isNew) this.drawing.checked = false; // a finger scrolls again
     this.drag = null;
-  }
-
-  /** Whether a finger or a pen draws, and does not scroll. @param {boolean} draws */
-  letFinger(draws) {
-    this.fingerDraws = draws;
-    this.map.classList.toggle("drawing", draws);
-    this.drawing.setAttribute("aria-pressed", String(draws));
   }
 
   /** @param {PointerEvent} event */

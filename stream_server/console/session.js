@@ -4,20 +4,26 @@
 import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
 import { field, form, problemBox } from "./forms.js";
+import { store, stored } from "./stored.js";
 
 /** The path below which a proxy serves the server; "" for none. */
 export const BASE = new URL("..", import.meta.url).pathname.slice(0, -1);
 const KEY = `stream-server.session${BASE}`; // servers below two paths of one host share what the browser keeps
 const LOCK = `stream-server.refresh${BASE}`;
 
+/** Return the value of a JSON text, or undefined if it is none. @param {string} text @returns {any} */
+export function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The scopes that the token names, in order. The server decides; the console only hides what would be refused. @param {Client} client @returns {string[]} */
 export function scopesOf(client) {
-  try {
-    const payload = (client.store.load()?.token ?? "").split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
-    return JSON.parse(atob(payload)).scope.split(" ").sort();
-  } catch {
-    return [];
-  }
+  const payload = client.store.load()?.token.split(".")[1]?.replace(/-/g, "+").replace(/_/g, "/") ?? "";
+  return parsed(atob(payload))?.scope?.split(" ").sort() ?? [];
 }
 
 /**
@@ -25,25 +31,16 @@ export function scopesOf(client) {
  * `navigator.locks` lets one tab at a time refresh; a page without it (plain http on another host) takes turns by a
  * claim in the storage, which the holder renews and others may take over after five seconds.
  */
-export function tabStore() {
+function tabStore() {
   const memory = memoryStore();
   let shared = true;
-  const load = () => {
-    try {
-      return shared ? JSON.parse(localStorage.getItem(KEY) ?? "null") : memory.load();
-    } catch {
-      return memory.load();
-    }
-  };
+  const load = () => (shared ? parsed(stored("localStorage", KEY)) ?? null : memory.load());
   const save = (session) => {
+    const text = session ? JSON.stringify(session) : "";
     memory.save(session);
-    try {
-      if (session) localStorage.setItem(KEY, JSON.stringify(session));
-      else localStorage.removeItem(KEY);
-      if (!session) shelve(null);
-    } catch {
-      shared = false;
-    }
+    store("localStorage", KEY, text);
+    shared = stored("localStorage", KEY) === text;
+    if (!session) shelve(null);
   };
   const lock = (/** @type {() => Promise<any>} */ work) => {
     const agreed = async () => {
@@ -130,12 +127,11 @@ export function takeCode(before) {
 export function askToReplace(app) {
   const { name, login } = app.user;
   return new Promise((resolve) => {
-    const answer = (/** @type {boolean} */ isYes) => () => (resolve(isYes), window.close());
     const window = app.dialog("Use the sign-in link?", [
       h("p", {}, "You are signed in as ", h("strong", {}, h("bdi", {}, name)), " (", h("bdi", {}, `@${login}`), "), in all tabs of this browser."),
       h("p", {}, "The link signs in the user for whom it was made, instead. Who that is, only its use can tell. Without it, nothing changes, and the link stays valid until it is 15 minutes old."),
-      h("p", { class: "row" }, h("button", { class: "primary", onclick: answer(false) }, "No, stay ", h("bdi", {}, `@${login}`)), h("button", { onclick: answer(true) }, "Yes, use the link"))]);
-    window.addEventListener("close", answer(false));
+      h("p", { class: "row" }, h("button", { class: "primary", onclick: () => window.close() }, "No, stay ", h("bdi", {}, `@${login}`)), h("button", { onclick: () => window.close("yes") }, "Yes, use the link"))]);
+    window.addEventListener("close", () => resolve(window.returnValue === "yes"));
   });
 }
 

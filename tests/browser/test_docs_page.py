@@ -13,7 +13,7 @@ from tests.end_to_end.api import Api, mint
 
 pytestmark = pytest.mark.extended
 
-OPEN_ALL = "main => { main.hidden = true; main.querySelectorAll('.docs-row').forEach(row => row.click()); }"
+OPEN_ALL = "main => { main.hidden = true; main.querySelectorAll('.docs-route > summary').forEach(row => row.click()); }"
 """Opens each route. The browser need not lay out and paint so many panels."""
 
 
@@ -21,7 +21,7 @@ async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
     """Each row of the table is there once, with its scope; each opens without a failure."""
     page = await windows.open(None, "/docs")
     await expect(page.page.locator(".docs-route").first).to_be_visible()
-    rows = await page.page.locator(".docs-route .docs-row").all_inner_texts()
+    rows = await page.page.locator(".docs-route > summary").all_inner_texts()
     others = await page.page.locator("#dialects .docs-plain li").all_inner_texts()
     operators = page.page.locator("#rules li")
     await expect(operators.filter(has_text="conversation_id:id in the thread")).to_have_count(1)
@@ -31,7 +31,7 @@ async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
     scope = page.page.locator("#statuses_post .docs-access")
     await expect(scope).to_have_text("scope write")
     await page.page.locator("main").evaluate(OPEN_ALL)
-    await expect(page.page.locator(".docs-panel:not([hidden])")).to_have_count(len(rows))
+    await expect(page.page.locator(".docs-route[open] .docs-panel")).to_have_count(len(rows))
     shapes = await page.page.locator("#statuses_post .docs-name").all_text_contents()
     assert {"message", "location", "likes", "Idempotency-Key"} <= set(shapes)
     await page.page.locator("#object-Status").evaluate("details => { details.open = true; }")
@@ -41,15 +41,15 @@ async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
 async def test_a_stream_shows_the_members_of_each_of_its_messages(windows: Windows) -> None:
     """Also a poll, whose answer has them as a list. They are there when they are opened."""
     page = await windows.open(None, "/docs#stream_filter_stream_get")
-    panel = page.page.locator("#panel-stream_filter_stream_get")
+    panel = page.page.locator("#stream_filter_stream_get")
     message = panel.locator("details", has=page.page.locator("summary", has_text=re.compile("^Gap$")))
     await message.evaluate("details => { details.open = true; }")
     await expect(message.locator(".docs-name", has_text="reason")).to_be_attached()
     await page.page.evaluate("location.hash = '#long_poll_poll_events_get'")
-    events = page.page.locator("#panel-long_poll_poll_events_get details", has_text="StreamMessage").first
+    events = page.page.locator("#long_poll_poll_events_get details", has_text="StreamMessage").first
     await events.evaluate("details => { details.open = true; }")
     await expect(events.locator("summary", has_text=re.compile("^Post$"))).to_be_attached()
-    example = page.page.locator("#panel-long_poll_poll_events_get .docs-example")
+    example = page.page.locator("#long_poll_poll_events_get .docs-example")
     await expect(example).to_contain_text('"kind": "post"')
     assert await page.faults() == []
 
@@ -70,13 +70,13 @@ async def test_search_keys_and_deep_links(windows: Windows) -> None:
     await page.page.keyboard.press("j")
     await page.page.keyboard.press("j")
     await page.page.keyboard.press("Enter")
-    opened = page.page.locator(".docs-open")
+    opened = page.page.locator(".docs-route[open]")
     await expect(opened).to_have_count(1)
     address = page.page.url
     assert address.endswith("#" + str(await opened.get_attribute("id")))
     await page.page.goto("about:blank")
     await page.page.goto(address)
-    await expect(page.page.locator(".docs-open")).to_be_in_viewport()
+    await expect(page.page.locator(".docs-route[open]")).to_be_in_viewport()
     await page.page.evaluate("location.hash = '#server_liveness'")
     form = page.page.get_by_role("form", name="Try GET /healthz")
     await form.get_by_role("button", name="Send GET").click()

@@ -201,14 +201,14 @@ async def test_a_finger_scrolls_past_the_map_and_draws_when_told(
         page = window.page
         await window.follow(await sign_in_link(site_server, uid))
         await page.keyboard.press("c")
-        boxes, button = page.locator(".map rect"), window.button("Draw a box")
+        boxes, drawing = page.locator(".map rect"), page.get_by_role("checkbox", name="Draw a box")
         cdp = await page.context.new_cdp_session(page)
         assert await swipe(page, cdp, 0, -100) > 50
-        await button.tap()
-        await expect(button).to_have_attribute("aria-pressed", "true")
+        await drawing.tap()
+        await expect(drawing).to_be_checked()
         assert await swipe(page, cdp, 60, 40) == 0
         await expect(boxes).to_have_count(1)
-        await expect(button).to_have_attribute("aria-pressed", "false")
+        await expect(drawing).not_to_be_checked()
         assert await swipe(page, cdp, 0, 100) < -50
         await expect(boxes).to_have_count(1)
         await page.locator(".map").hover(position={"x": 200, "y": 20})  # it waits until nothing scrolls any more

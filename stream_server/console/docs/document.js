@@ -3,15 +3,13 @@
 
 /** @typedef {ReturnType<typeof routeOf>} Route */
 
-const METHODS = ["get", "post", "put", "patch", "delete"];
-const SUCCESS = /^2/;
 const CODE = /`([a-z_]+)`/g;
 const STREAM_TYPE = "text/event-stream";
 
 /** Return the routes of an OpenAPI document, in its order. @param {any} source @returns {Route[]} */
 export function routesOf(source) {
   return Object.entries(source.paths).flatMap(([path, methods]) =>
-    METHODS.filter((method) => method in methods).map((method) => routeOf(source, path, method, methods[method])));
+    Object.entries(methods).map(([method, operation]) => routeOf(source, path, method, operation)));
 }
 
 /** @param {any} source @param {string} path @param {string} method @param {any} operation */
@@ -41,7 +39,7 @@ function routeOf(source, path, method, operation) {
 const contents = (content) => Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema ?? part.itemSchema }));
 
 function answersOf(source, responses) {
-  const found = Object.entries(responses).filter(([status]) => SUCCESS.test(status));
+  const found = Object.entries(responses).filter(([status]) => status.startsWith("2"));
   return found.map(([status, answer]) => {
     const parts = contents(follow(source, answer).content);
     return {
@@ -56,7 +54,7 @@ function answersOf(source, responses) {
 
 /** Return the error codes of answers by their status. @param {any} source @param {Record<string, any>} responses */
 export function errorsOf(source, responses) {
-  const found = Object.entries(responses).filter(([status]) => !SUCCESS.test(status));
+  const found = Object.entries(responses).filter(([status]) => !status.startsWith("2"));
   return found.map(([status, answer]) => ({ status, codes: [...follow(source, answer).description.matchAll(CODE)].map((match) => match[1]) }));
 }
 

@@ -5,7 +5,7 @@ import { decoded, fill, h, isolate, neighbour } from "../dom.js";
 import { isComposing, isShortcut } from "../keys.js";
 import { openClient, scopesOf } from "../session.js";
 import { errorsOf, routesOf, search } from "./document.js";
-import { codeList, objectOf, prose, RouteSection, shape } from "./route.js";
+import { codeList, objectOf, prose, routeSection, shape } from "./route.js";
 
 const LAST = ["server", "console"]; // of the tags: those about the server itself
 
@@ -13,7 +13,7 @@ class Page {
   /** Draws the page, and listens to keys and to the address. @param {Element} root @param {any} source @param {import("../client.js").Client} client of the console's session; the page also works without one */
   constructor(root, source, client) {
     this.routes = routesOf(source);
-    this.sections = this.routes.map((route) => new RouteSection(source, route, client));
+    this.sections = this.routes.map((route) => routeSection(source, route, client));
     const isLast = (/** @type {any} */ tag) => Number(LAST.includes(tag.name));
     this.groups = source.tags.toSorted((one, other) => isLast(one) - isLast(other)).map((tag) => this.group(tag));
     this.count = h("p", { class: "docs-count", role: "status" });
@@ -53,14 +53,11 @@ class Page {
 
   /** Open the route that the address names. */
   follow() {
-    const name = decoded(location.hash.slice(1));
-    const section = this.sections.find((each) => each.route.id === name);
-    if (section?.root.hidden) this.clear();
-    section?.setOpen(true);
-    const target = document.getElementById(name);
+    const target = document.getElementById(decoded(location.hash.slice(1)));
+    if (target?.hidden) this.clear();
     if (target instanceof HTMLDetailsElement) target.open = true;
     target?.scrollIntoView();
-    section?.button.focus({ preventScroll: true });
+    /** @type {HTMLElement | null | undefined} */ (target?.querySelector(":scope > summary"))?.focus({ preventScroll: true });
   }
 
   clear() {
@@ -73,7 +70,7 @@ class Page {
     if (event.key === "Escape" && event.target === this.search) return isComposing(event) ? event.preventDefault() : this.clear(); // else the browser clears it
     if (!isShortcut(event)) return;
     if (event.key === "/") this.search.focus();
-    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("button").focus();
+    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("summary").focus();
     else return;
     event.preventDefault();
   }

@@ -4,7 +4,7 @@
 import { h } from "../dom.js";
 import { toQuery } from "../client.js";
 import { copyText } from "../forms.js";
-import { BASE } from "../session.js";
+import { BASE, parsed } from "../session.js";
 import { quoted } from "../snippets.js";
 import { follow } from "./document.js";
 import { example, startingBody, typeWords } from "./schema.js";
@@ -141,15 +141,6 @@ function fieldOf(source, route, { name, in: place, required, schema }) {
     if (text) input.focus();
   };
   return { name, place, input, complain, root: h("div", { class: "docs-field" }, h("label", { for: id }, name), input, error) };
-}
-
-/** Return the value of a JSON text, or undefined if it is none. @param {string} text @returns {any} */
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Return the path and query of a request. An empty path parameter stays as `{name}`. @param {Route} route @param {Values} values */

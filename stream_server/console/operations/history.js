@@ -4,7 +4,6 @@
 /** @typedef {{time: number, values: Record<string, number | null>}} Sample  time in ms since 1970; null if unknown */
 
 export const HOUR_MS = 3_600_000;
-const COUNTERS = ["events_published", "events_delivered", "requests"];
 /** Names of values, as the server's record of the hour has them, and factors. @type {[string, string, number?][]} */
 const RECORDED = [
   ["streams", "streams"], ["published", "events_published"], ["delivered", "events_delivered"], ["requests", "requests"], ["refusals", "refusals"], ["cpu", "cpu_percent"],
@@ -14,16 +13,15 @@ const RECORDED = [
 export class History {
   /** @type {Sample[]} */ samples = [];
   /** @type {any} the last answer */ last = null;
-  /** Rates of each worker by its number, in units a second; null before the second answer. @type {Map<number, Record<string, number | null>>} */ rates = new Map();
+  /** Rates of each worker by its number, in units a second; none before the second answer. @type {Map<number, Record<string, number>>} */ rates = new Map();
   /** Refusals a second by code. @type {Record<string, number>} */ refusals = {};
 
   /** Take an answer of the server. @param {any} state */
   add(state) {
     const time = Date.parse(state.at);
     if (this.last && time <= Date.parse(this.last.at)) return;
-    const seconds = this.last ? (time - Date.parse(this.last.at)) / 1000 : 0;
-    this.rates = new Map(state.workers.map((worker) => [worker.worker, workerRates(this.before(worker), worker, seconds)]));
-    this.refusals = this.refusalRates(state, seconds);
+    this.rates = new Map(state.workers.map((worker) => [worker.worker, this.ratesOf(worker, time, counters)]));
+    this.refusals = sums(state.workers.map((worker) => this.ratesOf(worker, time, (one) => one.refusals)));
     this.samples.push({ time, values: this.values(state) });
     while (this.samples[0].time < time - HOUR_MS) this.samples.shift();
     this.last = state;
@@ -37,26 +35,18 @@ export class History {
     this.samples = [...recorded, ...this.samples.filter(({ time }) => !times.length || time > times.at(-1))];
   }
 
-  /** Return the same process in the last answer. One that was restarted counts from zero, so it has no predecessor. @param {any} worker @returns {any} */
-  before(worker) {
-    const found = this.last?.workers.find((each) => each.worker === worker.worker);
-    return found && worker.pid !== null && found.pid === worker.pid && found.started === worker.started ? found : null;
-  }
-
-  /** @param {any} state @param {number} seconds @returns {Record<string, number>} */
-  refusalRates(state, seconds) {
-    const rates = /** @type {Record<string, number>} */ ({});
-    for (const worker of seconds ? state.workers : []) {
-      const before = this.before(worker)?.refusals;
-      if (before) for (const [code, count] of Object.entries(worker.refusals)) rates[code] = (rates[code] ?? 0) + Math.max(0, count - (before[code] ?? 0)) / seconds;
-    }
-    return rates;
+  /** Return how fast counters rose since the same process was in the last answer. One that was restarted counts from zero, so it has none. @param {any} worker @param {number} time @param {(worker: any) => Record<string, number>} read */
+  ratesOf(worker, time, read) {
+    const last = this.last?.workers.find((each) => ["worker", "pid", "started"].every((name) => each[name] === worker[name]));
+    if (!last || worker.pid === null) return {};
+    const [before, seconds] = [read(last), (time - Date.parse(this.last.at)) / 1000];
+    return Object.fromEntries(Object.entries(read(worker)).map(([name, count]) => [name, Math.max(0, count - (before[name] ?? 0)) / seconds]));
   }
 
   /** @param {any} state @returns {Sample["values"]} */
   values({ workers, redis, log, jobs }) {
     const rate = (/** @type {string} */ name, /** @type {(rates: any[]) => number} */ join) => {
-      const known = [...this.rates.values()].map((rates) => rates[name]).filter((rate) => rate !== null);
+      const known = [...this.rates.values()].map((rates) => rates[name]).filter((rate) => rate !== undefined);
       return known.length ? join(known) : null;
     };
     return {
@@ -76,15 +66,13 @@ export class History {
   }
 }
 
-/** @param {any} before @param {any} now @param {number} seconds @returns {Record<string, number | null>} */
-function workerRates(before, now, seconds) {
-  const rate = (/** @type {string} */ name) => (before && seconds ? Math.max(0, now[name] - before[name]) / seconds : null);
-  const cpu = rate("cpu_seconds");
-  return { ...Object.fromEntries(COUNTERS.map((name) => [name, rate(name)])), cpu_percent: cpu === null ? null : cpu * 100 };
-}
+const counters = (/** @type {any} */ { events_published, events_delivered, requests, cpu_seconds }) => ({ events_published, events_delivered, requests, cpu_percent: 100 * cpu_seconds });
 
 /** @param {number[]} values of which those of a worker that does not answer are null, and count as 0 */
 export const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+/** Sums records member by member. @param {Record<string, number>[]} records @returns {Record<string, number>} */
+export const sums = (records) => Object.fromEntries([...new Set(records.flatMap(Object.keys))].map((name) => [name, sum(records.map((one) => one[name] ?? 0))]));
 
 /** Return the open streams and waiting polls of a worker. @param {any} worker */
 export const streamCount = (worker) => sum(Object.values(worker.streams));

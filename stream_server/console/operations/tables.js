@@ -2,7 +2,7 @@
 /** The tables of the operations view, and numbers as an operator reads them. */
 
 import { duration, h, isolate, number } from "../dom.js";
-import { streamCount, sum } from "./history.js";
+import { streamCount, sum, sums } from "./history.js";
 
 /** Return a section with a table. @param {string} title @param {any[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
 function table(title, heads, rows, empty, isWide = true) {
@@ -51,8 +51,7 @@ export function limits(state) {
 
 /** @param {any} state @param {import("./history.js").History} history */
 export function refusals(state, history) {
-  const totals = /** @type {Record<string, number>} */ ({});
-  for (const worker of state.workers) for (const [code, count] of Object.entries(worker.refusals)) totals[code] = (totals[code] ?? 0) + count;
+  const totals = sums(state.workers.map((worker) => worker.refusals));
   const rows = Object.entries(totals).sort(([, one], [, other]) => other - one).map(([code, count]) => [h("code", {}, code), plain(count), rate(history.refusals[code])]);
   return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.", false);
 }

@@ -6,7 +6,7 @@ import { draftPlace, field, form, formEnd, opener, problemBox } from "../forms.j
 import { Composer } from "./composer.js";
 import { tabbed } from "./page.js";
 import { counted, userLink } from "./text.js";
-import { deed, lock, loginForm, removableRow, userRow } from "./user_row.js";
+import { deed, lock, loginForm, offer, removableRow, userRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 
@@ -119,13 +119,9 @@ export async function listPage(page, id, tab) {
 export function groups(page) {
   const { site } = page;
   const feed = page.feed("/v1/users/me/groups", "groups", { label: "Your groups", empty: "You are in no group yet." }, (group) => site.app.undo.tie(entryLink("group", group, h("span", { class: "pill" }, group.kind)), `group-${group.id}`));
-  const path = (/** @type {any} */ { id }) => `/v1/groups/${id}/members/me`;
-  const join = (/** @type {any} */ group) => site.write("PUT", path(group)).then(() => site.app.go(`#/people/groups/${group.id}`));
-  const decline = async (/** @type {any} */ group) =>
-    site.app.undo.later({ text: `You declined to join ${group.name}`, method: "DELETE", path: path(group), hides: `invitation-${group.id}` });
-  const invitations = page.feed("/v1/users/me/invitations", "groups", { label: "Invitations", empty: "" }, (group) => site.app.undo.tie(h("div", { class: "entry" },
-    h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
-    deed("Join", () => join(group), "primary"), deed("Decline", () => decline(group))), `invitation-${group.id}`));
+  const invitations = page.feed("/v1/users/me/invitations", "groups", { label: "Invitations", empty: "" }, (group) =>
+    offer(site, [h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited.")], "Join",
+      { text: `You declined to join ${group.name}`, path: `/v1/groups/${group.id}/members/me`, href: `#/people/groups/${group.id}` }));
   const make = async (/** @type {any} */ body, /** @type {string} */ key) => site.app.go(`#/people/groups/${(await site.write("POST", "/v1/groups", body, key)).id}`);
   page.show("Groups", unfold(site.app, "group", {}, make), invitations.root, feed.root);
 }

@@ -44,13 +44,13 @@ export class Live extends EventTarget {
 
 /**
  * Return links to the parts of a page, and the part that the address names, or else the first.
- * @param {string} href of the page @param {string | undefined} wanted @param {Record<string, [string, () => any]>} parts the title and the content of each @param {string} [label]
+ * @param {string} href of the page @param {string | undefined} wanted @param {Record<string, [string, () => any]>} parts the title and the content of each
  */
-export function tabbed(href, wanted, parts, label = "Parts of this page") {
+export function tabbed(href, wanted, parts) {
   const shown = wanted !== undefined && Object.hasOwn(parts, wanted) ? wanted : Object.keys(parts)[0];
   const lost = wanted !== undefined && wanted !== shown && h("p", { class: "problem" }, "There is no part ", isolate(wanted.slice(0, 80)), ".");
   const links = Object.entries(parts).map(([name, [title]]) => h("a", { href: `${href}/${name}`, "aria-current": name === shown ? "page" : null }, title));
-  return [lost, h("nav", { class: "subtabs", "aria-label": label }, links), parts[shown][1]()];
+  return [lost, h("nav", { class: "subtabs", "aria-label": "Parts of this page" }, links), parts[shown][1]()];
 }
 
 export class Page {

@@ -79,8 +79,7 @@ export class Site {
 
   /** @param {"likes" | "favorites"} kind @param {string} id @param {boolean} on */
   setMark(kind, id, on) {
-    if (on) this.marks[kind].add(id);
-    else this.marks[kind].delete(id);
+    this.marks[kind][on ? "add" : "delete"](id);
     trim(this.marks[kind], MAX_MARKS);
     this.renew(id);
   }
@@ -106,10 +105,5 @@ export class Site {
   }
 }
 
-/** Drop the oldest entries. @param {Map<any, any> | Set<any>} kept @param {number} most */
-function trim(kept, most) {
-  for (const key of kept.keys()) {
-    if (kept.size <= most) return;
-    kept.delete(key);
-  }
-}
+/** Drop the oldest entry, if the last one is too many. @param {Map<any, any> | Set<any>} kept @param {number} most */
+const trim = (kept, most) => kept.size > most && kept.delete(kept.keys().next().value);

@@ -6,7 +6,7 @@ import { draftPlace, form, problemBox } from "../forms.js";
 import { isComposing } from "../keys.js";
 import { tabbed } from "./page.js";
 import { face, timeAgo, userLink } from "./text.js";
-import { deed } from "./user_row.js";
+import { offer } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 /** @typedef {import("./site.js").Site} Site */
@@ -53,14 +53,8 @@ function summary(site, talk) {
 
 /** @param {Site} site @param {any} talk */
 function requestEntry(site, talk) {
-  const path = `/v1/talks/${talk.id}/acceptance`;
-  const accept = async () => {
-    await site.write("PUT", path);
-    site.app.go(`#/people/talks/${talk.id}`);
-  };
-  const decline = async () => site.app.undo.later({ text: "You declined the messages", method: "DELETE", path, hides: `talk-${talk.id}` });
-  return site.app.undo.tie(h("div", { class: "entry" }, ...summary(site, talk), h("a", { href: `#/people/talks/${talk.id}` }, "Read"),
-    deed("Accept", accept, "primary"), deed("Decline", decline)), `talk-${talk.id}`);
+  const href = `#/people/talks/${talk.id}`;
+  return offer(site, [summary(site, talk), h("a", { href }, "Read")], "Accept", { text: "You declined the messages", path: `/v1/talks/${talk.id}/acceptance`, href });
 }
 
 /** The form that opens a talk with one or more users by login. @param {Site} site */

@@ -6,16 +6,18 @@ import { duration, h, isolate, number, outside } from "../dom.js";
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
 export const richText = (message, entities) => h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
 
-/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {any} [entities] @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
-export function textNodes(message, entities = {}, matches = []) {
+/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {any} entities @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
+export function textNodes(message, entities, matches = []) {
   const characters = Array.from(message);  // indices count code points, and JavaScript's strings count UTF-16 units
   const marked = new Uint8Array(characters.length);
   for (const [start, end] of matches) marked.fill(1, start, end);
+  const linked = Object.keys(LINKS).flatMap((kind) => (entities?.[kind] ?? []).map((/** @type {any} */ entity) => ({ entity, link: LINKS[kind] })));
   const nodes = [];
   let at = 0;
-  for (const { start, end, make } of spans(entities ?? {})) {
+  for (const { entity, link } of linked.sort((one, other) => one.entity.indices[0] - other.entity.indices[0])) {
+    const [start, end] = entity.indices;
     if (start < at || end > characters.length || end <= start) continue;
-    nodes.push(...marks(characters, marked, at, start), make(marks(characters, marked, start, end)));
+    nodes.push(...marks(characters, marked, at, start), link(entity, marks(characters, marked, start, end)));
     at = end;
   }
   return [...nodes, ...marks(characters, marked, at, characters.length)];
@@ -39,13 +41,6 @@ const LINKS = {
   cashtags: (_, inside) => h("b", {}, inside),
   urls: (entity, inside) => outside(entity.expanded_url || entity.url, inside),
 };
-
-/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} in the order of the text */
-function spans(entities) {
-  const all = Object.entries(LINKS).flatMap(([kind, link]) => (entities[kind] ?? []).map((/** @type {any} */ entity) =>
-    ({ start: entity.indices[0], end: entity.indices[1], make: (/** @type {any} */ inside) => link(entity, inside) })));
-  return all.sort((one, other) => one.start - other.start);
-}
 
 /** @param {string} login */
 export const userHref = (login) => `#/people/@${encodeURIComponent(login)}`;

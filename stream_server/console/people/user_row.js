@@ -33,6 +33,14 @@ export function removableRow(site, user, label, removal, ...buttons) {
 /** Return a button that does something, once at a time: a form, so it keeps the focus meanwhile, and its error stands beside it. @param {string} label @param {() => Promise<any>} work @param {string} [kind] a class */
 export const deed = (label, work, kind = "") => form({ class: "deed" }, [h("button", { class: kind }, h("bdi", {}, label)), problemBox()], work);
 
+/** Return an entry with an offer. Who takes it goes to `href`; to decline it waits, so that it can be undone. @param {import("./site.js").Site} site @param {any[]} parts @param {string} yes @param {{text: string, path: string, href: string}} what is told of a decline, and whose path it is */
+export function offer(site, parts, yes, { text, path, href }) {
+  const hides = `row-${path}`;
+  const take = () => site.write("PUT", path).then(() => site.app.go(href));
+  const decline = async () => site.app.undo.later({ text, method: "DELETE", path, hides });
+  return site.app.undo.tie(h("div", { class: "entry" }, parts, deed(yes, take, "primary"), deed("Decline", decline)), hides);
+}
+
 /**
  * Return a form with one field for a login. It hands the user over who has it, and says so if nobody has.
  * @param {import("./site.js").Site} site @param {(user: any) => any} work @param {...any} parts what stands behind the field: the button that sends it, at least
