@@ -13,9 +13,10 @@ export function textNodes(message, entities = {}, matches = []) {
   for (const [start, end] of matches) marked.fill(1, start, end);
   const nodes = [];
   let at = 0;
-  for (const { start, end, make } of spans(entities ?? {})) {
+  const links = Object.entries(LINKS).flatMap(([kind, link]) => (entities?.[kind] ?? []).map((/** @type {any} */ entity) => ({ entity, link, start: entity.indices[0], end: entity.indices[1] })));
+  for (const { entity, link, start, end } of links.sort((one, other) => one.start - other.start)) {
     if (start < at || end > characters.length || end <= start) continue;
-    nodes.push(...marks(characters, marked, at, start), make(marks(characters, marked, start, end)));
+    nodes.push(...marks(characters, marked, at, start), link(entity, marks(characters, marked, start, end)));
     at = end;
   }
   return [...nodes, ...marks(characters, marked, at, characters.length)];
@@ -39,13 +40,6 @@ const LINKS = {
   cashtags: (_, inside) => h("b", {}, inside),
   urls: (entity, inside) => outside(entity.expanded_url || entity.url, inside),
 };
-
-/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} in the order of the text */
-function spans(entities) {
-  const all = Object.entries(LINKS).flatMap(([kind, link]) => (entities[kind] ?? []).map((/** @type {any} */ entity) =>
-    ({ start: entity.indices[0], end: entity.indices[1], make: (/** @type {any} */ inside) => link(entity, inside) })));
-  return all.sort((one, other) => one.start - other.start);
-}
 
 /** @param {string} login */
 export const userHref = (login) => `#/people/@${encodeURIComponent(login)}`;
@@ -79,9 +73,15 @@ export const when = (iso) => h("time", { datetime: iso }, new Date(iso).toLocale
 /** The parameters of an address as a person reads them, such as `rule: tea OR coffee`. @param {string} query */
 export const filterText = (query) => [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`).join(", ");
 
-/** @param {Element} root */
+/** What a stream reads: its path, and its filters as a person reads them. @param {{path: string, parameters: string}} stream */
+export const streamText = ({ path, parameters }) => (parameters ? `${path}, ${filterText(parameters)}` : path);
+
+/** Lets ages go on. One that stays is not written again: a reader may have selected it. @param {Element} root */
 export function refreshTimes(root) {
-  root.querySelectorAll("time[data-ago]").forEach((each) => { each.textContent = ago(each.getAttribute("datetime") ?? ""); });
+  for (const each of root.querySelectorAll("time[data-ago]")) {
+    const text = ago(each.getAttribute("datetime") ?? "");
+    if (each.textContent !== text) each.textContent = text;
+  }
 }
 
 /** @param {number} count @param {string} one @param {string} [many] */
