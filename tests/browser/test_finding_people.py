@@ -83,3 +83,20 @@ async def test_somebody_who_follows_nobody_is_shown_people(site_api: Api, window
     await window.go("#/people", "I write")
     await expect(window.page.locator(".to-follow .user-row")).to_have_count(0)
     assert not any("suggested" in url for url in asked)
+
+
+async def test_an_input_method_is_not_asked_about_halfway(site_api: Api, windows: Windows) -> None:
+    """Nobody is told to be missing of whom one has written half a name."""
+    rika = await named_user(site_api, "rika", "山田 理香")
+    window = await windows.open(rika, "/#/people")
+    asked: list[str] = []
+    window.page.on("request", lambda request: asked.append(request.url))
+    await window.page.get_by_role("combobox", name="Find a user").focus()
+    keyboard = await window.page.context.new_cdp_session(window.page)
+    for text in ("や", "やまd"):
+        composed = {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
+        await keyboard.send("Input.imeSetComposition", composed)
+    await window.page.evaluate("new Promise(resolve => setTimeout(resolve, 400))")  # a timer behind that of the field
+    await keyboard.send("Input.insertText", {"text": "山田"})
+    await expect(window.page.locator("#people-found li")).to_contain_text("@rika")
+    assert len([url for url in asked if "/users/search" in url]) == 1
