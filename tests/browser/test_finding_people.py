@@ -59,6 +59,8 @@ async def test_somebody_who_follows_nobody_is_shown_people(site_api: Api, window
     """A follow can be undone until it is sent, and goes with its row. Who follows somebody is shown nobody."""
     rolf, sena = await named_user(site_api, "rolf", "Rolf"), await named_user(site_api, "sena", "Sena")
     await site_api.post(sena["id"], "I write")
+    for login in ("sena_s_one", "sena_s_two"):  # else people of other tests come before her
+        await site_api.follow((await named_user(site_api, login))["id"], sena["id"])
     window = await windows.open(rolf, "/#/people")
     row = window.page.locator(".to-follow .user-row", has_text="@sena")
     await expect(row).to_be_visible()
