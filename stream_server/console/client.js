@@ -191,28 +191,28 @@ export class Client {
         this.keep(fresh);
         return fresh;
       } catch (error) {
-        if (error instanceof ApiError && !error.isTemporary) this.keep(null);
+        if (error instanceof ApiError && !error.isTemporary) this.keep(null, error);
         throw error;
       }
     });
   }
 
-  /** Calls `listener` with each new session, and with null after the end of one. @param {(session: Session | null) => void} listener */
+  /** Calls `listener` with each new session, and with null after the end of one, and with the refusal by which the server ended it. @param {(session: Session | null, refusal?: ApiError) => void} listener */
   onSession(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** Saves a session and tells all who listen. @param {Session | null} session */
-  keep(session) {
+  /** Saves a session and tells all who listen. @param {Session | null} session @param {ApiError} [refusal] */
+  keep(session, refusal) {
     this.store.save(session);
-    this.changed();
+    this.changed(refusal);
   }
 
-  /** Reads the session again: another client of the same store may have changed it. */
-  changed() {
+  /** Reads the session again: another client of the same store may have changed it. @param {ApiError} [refusal] */
+  changed(refusal) {
     const session = this.store.load();
-    for (const listener of [...this.listeners]) listener(session);
+    for (const listener of [...this.listeners]) listener(session, refusal);
     for (const stream of [...this.streams]) stream.sessionChanged(session);
     this.schedule();
   }

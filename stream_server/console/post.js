@@ -7,9 +7,7 @@ import { textNodes, userLink } from "./people/text.js";
 import { problemBox, told } from "./forms.js";
 import { rowMenu } from "./row_menu.js";
 
-/**
- * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
- */
+/** @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason */
 
 /** @param {any[]} matched the matches of one column, as `matched` of a message lists them @returns {Reason[]} */
 export const reasonsOf = (matched) => matched.flatMap((match) => match.parts ?? [match]);

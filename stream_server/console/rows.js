@@ -40,8 +40,8 @@ export class Rows {
     this.cap = MAX_ROWS; // of rows in the page; more while one looks back
     this.isScheduled = false;
     this.restUntil = 0;
-    this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
-    this.end = h("p", { class: "end-note muted", hidden: true });
+    this.newer = h("button", { class: "newer", onclick: () => this.toNewest() });
+    this.end = h("p", { class: "end-note muted" });
     this.label = label;
     this.feed = h("div", { class: "rows" });
     this.setStop = rove(this.feed);
@@ -219,8 +219,7 @@ export class Rows {
     while (this.feed.childElementCount > this.cap) this.feed.lastElementChild?.remove();
     for (let index = this.cap; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
     this.showRole();
-    this.end.hidden = this.items.length <= this.cap;
-    if (!this.end.hidden) fill(this.end, `The newest ${this.cap} are shown.`);
+    fill(this.end, this.items.length > this.cap && `The newest ${this.cap} are shown.`);
   }
 
   /** A feed without articles is none to a screen reader. */
@@ -233,8 +232,7 @@ export class Rows {
 
   tellNewer() {
     const count = sizeOf(this.waiting) + this.dropped;
-    this.newer.hidden = !count || !this.hold.isOn;
-    if (!this.newer.hidden) this.newer.textContent = `▲ ${number(count)} new`;
+    this.newer.textContent = count && this.hold.isOn ? `▲ ${number(count)} new` : "";
   }
 
   /** Lets what waits come, whatever held the rows: what the reader had open is closed. */

@@ -1,5 +1,6 @@
 """The account of a user and the moderation of an administrator: each deed has its effect, and no other."""
 
+import json
 import re
 from typing import Any
 
@@ -114,6 +115,10 @@ async def test_a_session_names_its_program(site_api: Api, windows: Windows) -> N
     for name in ("Chrome on Linux", "Edge on Windows", "Safari on iOS", "Firefox on macOS"):
         await expect(programs.get_by_text(name, exact=True)).to_have_count(1)
     await expect(programs.filter(has_text="Edge")).to_have_attribute("title", re.compile("Edg/120"))
+    await window.page.set_viewport_size({"width": 360, "height": 740})
+    lines = "all => all.map(one => one.firstElementChild.getClientRects().length)"  # a word is broken at no letter
+    assert await programs.evaluate_all(lines) == [1] * 5
+    await window.page.set_viewport_size(DESKTOP)
 
 
 async def test_a_user_sees_and_ends_own_streams(site_api: Api, windows: Windows) -> None:
@@ -198,3 +203,43 @@ async def test_a_report_is_decided_and_the_audit_tells_of_it(site_api: Api, wind
     await expect(rows.nth(2).get_by_role("link", name="@xaver")).to_have_attribute("href", "#/people/@xaver")
     await faultless(window)
     await site_api.done("DELETE", f"/v1/admin/suspensions/{yoko['id']}", token=mint(root["id"], ADMIN))
+
+
+async def test_people_goes_on_after_its_stream_was_ended(site_api: Api, windows: Windows) -> None:
+    """By *Retry*, as in a column. The list of streams then names what the stream reads, although it has a place too."""
+    wido = await named_user(site_api, "wido")
+    window = await windows.open(wido, "/#/people/account/streams")
+    head, main, retry = window.page.locator(".connection"), window.page.locator("main"), window.button("Retry")
+    await expect(head).to_have_text("live")
+    await expect(retry).to_be_hidden()
+    (stream,) = (await site_api.done("GET", "/v1/streams", token=mint(wido["id"])))["streams"]
+    await site_api.done("DELETE", f"/v1/streams/{stream['connection']}", token=mint(wido["id"]))
+    await expect(head).to_have_text("ended: The user closed this stream.")
+    await expect(main).to_contain_text("ended: The user closed this stream.Retry")
+    assert await window.faults() == []
+    await retry.click()
+    await expect(head).to_have_text("live")
+    await expect(retry).to_be_hidden()
+    await expect(main).to_be_focused()
+    await window.button("Load again").click()
+    await expect(main).to_contain_text(re.compile(r"/v1/stream/user, since: \d+-\d"))
+    await window.go("#/people", "Nothing here yet")
+    await site_api.post(wido["id"], "a dhole")
+    await expect(window.post("a dhole")).to_be_visible()
+
+
+async def test_a_suspended_user_is_told_why_the_session_has_ended(site_api: Api, windows: Windows) -> None:
+    user = await site_api.sign_up("wenzel")
+    own = await logged_in(site_api, "wenzel", "own browser")
+    window = await windows.open(None, "/")
+    window.expects_refusals = True
+    kept = json.loads(session(user, "", own["token"])) | {"refreshToken": own["refresh_token"]}
+    await window.enter(json.dumps(kept), "/#/people")
+    await expect(window.page.locator(".connection")).to_have_text("live")
+    await site_api.done("PUT", f"/v1/admin/suspensions/{user['id']}", token=mint(site_api.admin, ADMIN))
+    await expect(window.page.locator(".connection")).to_have_text("ended: This account is suspended.")
+    await window.write("a word more")
+    await expect(window.page.locator("main").get_by_role("alert")).to_have_text(
+        "Your session has ended. This account is suspended."
+    )
+    await site_api.done("DELETE", f"/v1/admin/suspensions/{user['id']}", token=mint(site_api.admin, ADMIN))

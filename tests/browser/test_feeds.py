@@ -1,14 +1,16 @@
 """Lists that come in pages and live: each item stands once, and what waits follows its edits and deletes."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Browser, Locator, expect
 
-from tests.browser.windows import Window, Windows, named_user
+from tests.browser.windows import KEEP, Window, Windows, named_user, opened, session
 from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
 
@@ -115,3 +117,57 @@ async def test_the_home_stays_where_it_is_while_somebody_is_at_it(site_api: Api,
     await release(window, window.post("an emu"))
     await expect(window.page.locator("article.status .post-text")).to_have_text(["a rhea", "a kiwi", "an emu"])
     await expect(window.page.locator(".feed-new")).to_be_hidden()
+
+
+async def test_a_list_that_was_emptied_says_so(site_api: Api, windows: Windows) -> None:
+    """While what empties it can be undone, and after what filled it was undone."""
+    xara, xeno = await named_user(site_api, "xara"), await named_user(site_api, "xeno")
+    token = mint(xara["id"])
+    await site_api.done("PUT", f"/v1/users/me/blocks/{xeno['id']}", token=token)
+    await site_api.done("PUT", "/v1/subscriptions/orders", token=token, json={"parameters": {"track": "sloe"}})
+    window = await windows.open(xara, "/#/people", scope="read write stream admin")
+    page = window.page
+    await page.route("**/v1/admin/suspensions?*", lambda route: route.fulfill(json={"users": [], "next": None}))
+    for path, row, deed, words in (
+        ("privacy/blocked", page.locator(".user-row"), "Unblock", "You have blocked nobody."),
+        ("subscriptions", page.locator("main").get_by_role("listitem"), "Delete", "You have no subscriptions yet."),
+    ):
+        none = page.get_by_text(words)
+        await window.go(f"#/people/{path}", deed)
+        await expect(none).to_be_hidden()
+        await row.get_by_role("button", name=deed).click()
+        await expect(none).to_be_visible()
+        assert await window.faults() == []
+        await window.button("Undo").click()
+        await expect(none).to_be_hidden()
+        await expect(row).to_be_visible()
+    await window.go("#/people/moderation/suspensions", "Nobody is suspended.")
+    await page.get_by_label("Username").fill("xeno")
+    await window.button("Suspend").click()
+    await expect(page.get_by_text("Nobody is suspended.")).to_be_hidden()
+    await window.button("Undo").click()
+    await expect(page.get_by_text("Nobody is suspended.")).to_be_visible()
+
+
+LATER = """() => {
+  const now = Date.now;
+  Date.now = () => now() + 120_000;
+}"""
+"""Two minutes pass in the page."""
+
+
+async def test_ages_go_on_within_a_minute(site_api: Api, site_server: Server, browser: Browser) -> None:
+    """On a page of which no stream tells. No timer of a minute runs in this page."""
+    yola, yann = await named_user(site_api, "yola"), await named_user(site_api, "yann")
+    await site_api.post(yann["id"], "a dugong")
+    async with opened(site_server, browser) as window:
+        await window.page.add_init_script(
+            "{ const set = setInterval; window.setInterval = (work, ms) => (ms < 60000 ? set(work, ms) : 0); }"
+        )
+        await window.page.goto(f"{site_server.address}/console/icon.svg")
+        await window.page.evaluate(KEEP, session(yola, "read write stream"))
+        await window.open("/#/people/@yann")
+        age = window.post("a dugong").locator("time")
+        await expect(age).to_have_text(re.compile(r"^(now|\d+ s)$"))
+        await window.page.evaluate(LATER)
+        await expect(age).to_have_text("2 min", timeout=20_000)  # it is never written without such a timer

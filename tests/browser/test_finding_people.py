@@ -59,6 +59,8 @@ async def test_somebody_who_follows_nobody_is_shown_people(site_api: Api, window
     """A follow can be undone until it is sent, and goes with its row. Who follows somebody is shown nobody."""
     rolf, sena = await named_user(site_api, "rolf", "Rolf"), await named_user(site_api, "sena", "Sena")
     await site_api.post(sena["id"], "I write")
+    for login in ("sena_s_one", "sena_s_two"):  # else people of other tests come before her
+        await site_api.follow((await named_user(site_api, login))["id"], sena["id"])
     window = await windows.open(rolf, "/#/people")
     row = window.page.locator(".to-follow .user-row", has_text="@sena")
     await expect(row).to_be_visible()
@@ -83,3 +85,20 @@ async def test_somebody_who_follows_nobody_is_shown_people(site_api: Api, window
     await window.go("#/people", "I write")
     await expect(window.page.locator(".to-follow .user-row")).to_have_count(0)
     assert not any("suggested" in url for url in asked)
+
+
+async def test_an_input_method_is_not_asked_about_halfway(site_api: Api, windows: Windows) -> None:
+    """Nobody is told to be missing of whom one has written half a name."""
+    rika = await named_user(site_api, "rika", "山田 理香")
+    window = await windows.open(rika, "/#/people")
+    asked: list[str] = []
+    window.page.on("request", lambda request: asked.append(request.url))
+    await window.page.get_by_role("combobox", name="Find a user").focus()
+    keyboard = await window.page.context.new_cdp_session(window.page)
+    for text in ("や", "やまd"):
+        composed = {"text": text, "selectionStart": len(text), "selectionEnd": len(text)}
+        await keyboard.send("Input.imeSetComposition", composed)
+    await window.page.evaluate("new Promise(resolve => setTimeout(resolve, 400))")  # a timer behind that of the field
+    await keyboard.send("Input.insertText", {"text": "山田"})
+    await expect(window.page.locator("#people-found li")).to_contain_text("@rika")
+    assert len([url for url in asked if "/users/search" in url]) == 1

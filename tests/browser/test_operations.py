@@ -207,7 +207,7 @@ async def test_all_streams_are_listed_and_one_is_ended(site_api: Api, windows: W
         end = rows.filter(has_text=ida["id"]).get_by_role("button")
         await end.click()
         await expect(rows).to_have_count(1)
-        await expect(page.locator(".notes")).to_contain_text(f"The stream of @jana (follow: {ida['id']}) ends")
+        await expect(page.locator(".notes")).to_contain_text(f"of @jana (/v1/stream, follow: {ida['id']}) ends")
         await page.locator(".notes").get_by_role("button", name="Undo").click()
         await expect(rows).to_have_count(2)
         await end.click()

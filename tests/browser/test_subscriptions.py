@@ -46,7 +46,7 @@ async def test_a_webhook_is_made_and_tested_and_its_requests_appear(site_api: Ap
     await expect(page.locator(".rule-marks .mistake")).to_have_text("form:x")
     await form.get_by_label("Rule").fill("tangelo")
     await form.get_by_role("button", name="Make").click()
-    await expect(main).to_contain_text("The secret, which is shown only here: whsec_")
+    await expect(main).to_contain_text(re.compile("The secret of orders, which is shown only here:whsec_"))
     row = page.get_by_role("listitem").filter(has_text="orders").first
     await expect(row).to_contain_text("active")
     await expect(row).to_contain_text("kinds: post, rule: tangelo")
@@ -61,7 +61,7 @@ async def test_a_webhook_is_made_and_tested_and_its_requests_appear(site_api: Ap
     await expect(row).to_contain_text("200, 1 event,")
     await row.locator(".menu summary").click()
     await row.get_by_role("button", name="New secret").click()
-    await expect(row).to_contain_text("The secret, which is shown only here: whsec_")
+    await expect(main).to_contain_text("The one before it works for another day.")
     await page.set_viewport_size(PHONE)
     assert await window.faults() == []
     await page.set_viewport_size(DESKTOP)
@@ -204,3 +204,108 @@ async def test_a_subscription_is_told_in_whole_lines(site_api: Api, windows: Win
         await window.page.set_viewport_size({"width": width, "height": 700})
         assert await row.evaluate(GAP) >= 6, f"at {width} pixels"
     await window.page.set_viewport_size(DESKTOP)
+
+
+async def test_a_name_that_is_taken_is_refused_at_its_field(site_api: Api, windows: Windows) -> None:
+    """The server would change the other subscription. One whose delete can be undone gives its name free."""
+    piet = await named_user(site_api, "piet")
+    path = "/v1/subscriptions/orders"
+    await site_api.done("PUT", path, token=mint(piet["id"]), json={"parameters": {"track": "medlar"}})
+    window = await windows.open(piet, "/#/people/subscriptions")
+    row = window.page.get_by_role("listitem").filter(has_text="orders")
+    await window.button("New subscription").click()
+    form = window.page.get_by_role("form", name="New subscription")
+    await form.get_by_label("Name").fill("orders")
+    await form.get_by_label("Rule").fill("sloe")
+    for _ in range(2):
+        await form.get_by_role("button", name="Make").click()
+        await expect(form.locator(".field:has([name=subscription]) + .problem")).to_have_text(
+            "You have a subscription of this name: edit it, or choose another name."
+        )
+        await expect(form.get_by_label("Name")).to_be_focused()
+    assert (await read(site_api, piet["id"]))["parameters"] == {"track": "medlar"}
+    await row.get_by_role("button", name="Delete").click()
+    await expect(row).to_be_hidden()
+    await form.get_by_role("button", name="Make").click()
+    await expect(row).to_contain_text("rule: sloe")
+    assert (await read(site_api, piet["id"]))["parameters"] == {"rule": "sloe"}
+
+
+async def test_a_secret_names_its_subscription_and_goes_with_it(site_api: Api, windows: Windows) -> None:
+    """One stands on the page at a time. It is hidden while the delete of its subscription can be undone."""
+    pepe = await named_user(site_api, "pepe")
+    for name in ("orders", "invoices"):
+        body = {"parameters": {"track": name}, "deliver": {"url": challenge_endpoint()}}
+        await site_api.done("PUT", f"/v1/subscriptions/{name}", token=mint(pepe["id"]), json=body)
+    window = await windows.open(pepe, "/#/people/subscriptions")
+    secret = window.page.get_by_text("which is shown only here")
+    for name in ("orders", "invoices"):
+        row = window.page.get_by_role("listitem").filter(has_text=name).first
+        await row.locator(".menu summary").click()
+        await row.get_by_role("button", name="New secret").click()
+        await expect(secret).to_have_text(f"The secret of {name}, which is shown only here:")
+    assert await window.faults() == []
+    await row.get_by_role("button", name="Delete").click()
+    await expect(secret).to_be_hidden()
+    await window.button("Undo").click()
+    await expect(secret).to_be_visible()
+    await row.get_by_role("button", name="Delete").click()
+    await window.button("Dismiss").click()
+    await expect(secret).to_have_count(0)
+
+
+async def test_what_is_wrong_is_told_at_its_place(site_api: Api, windows: Windows) -> None:
+    """A parameter that is unknown at the field of further ones. Below the buttons of a row, of which none moves."""
+    pina = await named_user(site_api, "pina")
+    body = {"parameters": {"track": "sloe"}, "deliver": {"url": challenge_endpoint(), "paused": True}}
+    await site_api.done("PUT", "/v1/subscriptions/orders", token=mint(pina["id"]), json=body)
+    window = await windows.open(pina, "/#/people/subscriptions")
+    window.expects_refusals = True
+    await window.button("New subscription").click()
+    form = window.page.get_by_role("form", name="New subscription")
+    await form.get_by_label("Name").fill("others")
+    await form.get_by_label("Rule").fill("sloe")
+    await form.get_by_label("Further parameters").fill("foo=1")
+    await form.get_by_role("button", name="Make").click()
+    problem = form.locator(".field:has([name=parameters]) + .problem")
+    await expect(problem).to_have_text(re.compile(r"^Unknown parameter 'foo'(?!.*\(foo\))"))
+    await expect(form.get_by_label("Further parameters")).to_be_focused()
+    await form.get_by_role("button", name="Cancel").click()
+
+    async def refuse(route: Route) -> None:
+        message = "this URL did not answer the challenge as expected: no connection"
+        error = {"code": "invalid_parameter", "message": message, "param": "deliver.url"}
+        await route.fulfill(status=400, json={"error": error})
+
+    await window.page.route("**/v1/subscriptions/orders", refuse)
+    row = window.page.get_by_role("listitem").filter(has_text="orders")
+    delete = row.get_by_role("button", name="Delete")
+    before = await delete.bounding_box()
+    await row.get_by_role("button", name="Resume").click()
+    await expect(row.get_by_role("alert").filter(has_text="no connection")).to_have_text(
+        "This URL did not answer the challenge as expected: no connection."
+    )
+    assert await delete.bounding_box() == before
+    assert await window.faults() == []
+
+
+async def test_a_webhook_tells_of_no_reader_and_no_try_in_the_past(site_api: Api, windows: Windows) -> None:
+    """The server sends all parts. A try that is due comes in a moment, whatever the clocks of both say."""
+    pavo = await named_user(site_api, "pavo")
+    body = {"parameters": {"track": "sloe"}, "parts": 3, "deliver": {"url": challenge_endpoint()}}
+    await site_api.done("PUT", "/v1/subscriptions/orders", token=mint(pavo["id"]), json=body)
+    due = "2020-01-01T00:00:00.000Z"
+
+    async def fail(route: Route) -> None:
+        found = await (await route.fetch()).json()
+        found["subscriptions"][0]["deliver"] |= {"state": "failing", "failures": 1, "next_attempt": due}
+        await route.fulfill(json=found)
+
+    window = await windows.open(pavo, "/#/people")
+    await window.page.route("**/v1/subscriptions", fail)
+    await window.go("#/people/subscriptions", "1 failure in a row, tried again in a moment")
+    await expect(window.page.get_by_role("listitem").filter(has_text="orders")).to_contain_text(
+        "3 parts, which the server sends"
+    )
+    due = "2099-01-01T00:00:00.000Z"
+    await expect(window.page.locator("main")).to_contain_text(re.compile(r"tried again at \d\d:\d\d:\d\d"))

@@ -3,7 +3,7 @@
 
 import { fill, h, isolate } from "../dom.js";
 import { choice, form, problemBox, told } from "../forms.js";
-import { counted, filterText, userLink } from "../people/text.js";
+import { counted, streamText, userLink } from "../people/text.js";
 import { bytes, grid, line, plain, since } from "./tables.js";
 
 const REFRESH_MS = 10_000;
@@ -76,11 +76,11 @@ export class Clients {
     const { undo } = this.app;
     const hides = `stream-${one.connection}`;
     const who = one.user ? `of @${one.user.login ?? one.user.id}` : "of a reader token";
-    const filter = filterText(one.parameters) || one.path;
+    const filter = streamText(one);
     const remove = { text: `The stream ${who} (${filter.length > 60 ? `${filter.slice(0, 60)}…` : filter}) ends: its client is told that an operator closed it.`, method: "DELETE", path: `/v1/admin/streams/${one.connection}`, hides };
     const end = h("button", { type: "button", class: "danger", "aria-label": `End the stream ${who}, ${filter}, ${one.connection}`, onclick: () => undo.later(remove) }, "End");
     return undo.tie(line([owner(one), ...sizes(one), since(one.opened, new Date().toISOString()),
-      h("span", { class: "ops-wide", title: `${one.path}, ${one.connection}` }, isolate(filter)), `${one.worker}, ${one.kind}`, end]), hides);
+      h("span", { class: "ops-wide", title: one.connection }, isolate(filter)), `${one.worker}, ${one.kind}`, end]), hides);
   }
 }
 

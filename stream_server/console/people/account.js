@@ -4,7 +4,7 @@
 import { fill, h, isolate } from "../dom.js";
 import { field, form, formEnd, problemBox } from "../forms.js";
 import { tabbed } from "./page.js";
-import { counted, filterText, timeAgo } from "./text.js";
+import { counted, streamText, timeAgo } from "./text.js";
 import { deed } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -56,7 +56,7 @@ function streams(page) {
   const row = (/** @type {any} */ one) => {
     const path = `/v1/streams/${one.connection}`;
     return page.site.app.undo.tie(h("div", {},
-      h("div", { class: "entry" }, h("code", { class: "grow" }, isolate(filterText(one.parameters) || one.path)), endButton(page, "The stream ends: its client is told that you closed it", path)),
+      h("div", { class: "entry" }, h("code", { class: "grow" }, isolate(streamText(one))), endButton(page, "The stream ends: its client is told that you closed it", path)),
       h("div", { class: "entry muted" }, h("span", {}, "opened ", timeAgo(one.opened)), h("span", {}, one.live ? "live" : `catching up, at most ${counted(one.behind, "event")} behind`),
         h("span", {}, `${counted(one.delivered, "event")} delivered`), h("span", {}, "since ", h("code", {}, one.since)), h("span", {}, "cursor ", h("code", {}, one.cursor)))), path);
   };

@@ -123,8 +123,7 @@ let asked = null;
 
 /** Return the longest message that the server takes, in code points and asked once, or 0 while the server does not say. @param {import("../client.js").Client} client */
 function messageLimit(client) {
-  asked ??= client.request("GET", "/", { open: true }).then(
+  return (asked ??= client.request("GET", "/", { open: true }).then(
     (index) => index?.message_max_chars ?? 0,
-    () => { asked = null; return 0; });
-  return asked;
+    () => { asked = null; return 0; }));
 }

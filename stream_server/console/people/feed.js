@@ -19,33 +19,26 @@ export class Feed {
   /** @param {FeedOptions} options */
   constructor(options) {
     this.options = options;
-    /** @type {any[]} newer items that are not shown yet */
-    this.waiting = [];
-    this.dropped = 0;
-    /** @type {string | null} */
-    this.next = null;
-    this.loading = this.isStale = false;
+    this.isStale = false; // what is on its way began before the list was to begin anew
     this.known = new Set();
     this.list = h("div", { class: "feed-list", role: options.noun ? "feed" : "group", "aria-label": options.label, "aria-busy": "true" });
     this.setStop = options.noun ? rove(this.list) : () => {};
     this.draw = options.noun ? (/** @type {any} */ item) => quieten(options.render(item)) : options.render;
-    this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
+    this.pill = h("button", { type: "button", class: "feed-new", onclick: () => this.insert() });
     this.hold = new Hold(this.list, this.pill, () => this.look());
     this.status = h("p", { class: "visually-hidden", role: "status" });
     this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");
     this.note = h("div", { class: "feed-note" });
     this.root = h("div", { class: "feed" }, this.pill, this.status, this.list, this.note, this.more);
-    void this.load();
+    void this.restart();
   }
 
   /** Load the next page, at first the newest. */
   async load() {
-    if (this.loading) return;
-    this.loading = true;
+    if (this.more.disabled) return; // a page is on its way
     this.more.disabled = true;
     fill(this.note, !this.list.childElementCount && skeleton());
     await this.options.load(this.next).then((page) => this.show(page)).catch((error) => this.fail(error));
-    this.loading = false;
     this.more.disabled = false;
     this.list.setAttribute("aria-busy", "false");
     if (this.isStale) await this.restart();
@@ -58,7 +51,7 @@ export class Feed {
     this.list.append(...fresh.map((item) => this.draw(item)));
     this.setStop();
     this.more.hidden = page.next === null;
-    fill(this.note, !this.list.childElementCount && h("p", { class: "feed-empty" }, this.options.empty));
+    fill(this.note, this.next === null && h("p", { class: "feed-empty feed-none" }, this.options.empty)); // seen while no row is
   }
 
   /** @param {unknown} error */
@@ -97,7 +90,6 @@ export class Feed {
     const count = this.waiting.length + this.dropped;
     const text = count ? counted(count, `new ${this.options.noun ?? "item"}`) : "";
     fill(this.pill, text);
-    this.pill.hidden = !count;
     if (!count || !this.status.textContent) this.status.textContent = text;
   }
 
@@ -110,7 +102,6 @@ export class Feed {
     if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${number(this.dropped)} more are not shown. Reload the page to see them.`));
     this.dropped = 0;
     this.tell();
-    if (fresh.length) fill(this.note);
     this.cut();
     if (hadFocus && fresh[0] instanceof HTMLElement) fresh[0].focus();
   }
@@ -126,14 +117,14 @@ export class Feed {
 
   /** Begin anew from the newest page; while a page is on its way, after that one. */
   restart() {
-    this.isStale = this.loading;
-    if (this.loading) return undefined;
+    this.isStale = this.more.disabled;
+    if (this.isStale) return undefined;
     fill(this.list);
     this.known.clear();
-    this.waiting = [];
-    this.dropped = 0;
+    /** @type {any[]} newer items that are not shown yet */ this.waiting = [];
+    this.dropped = 0; // of them
     this.tell();
-    this.next = null;
+    /** @type {string | null} */ this.next = null;
     return this.load();
   }
 

@@ -9,19 +9,18 @@ import { userRow } from "./user_row.js";
 /** The field that finds a user by the beginning of the login or of a word of the name, or a tag. @param {import("./site.js").Site} site @returns {HTMLElement} */
 export function peopleSearch(site) {
   let timer = 0, at = -1;
-  const list = h("ul", { id: "people-found", class: "people-found", role: "listbox", "aria-label": "Users", hidden: true });
+  const list = h("ul", { id: "people-found", class: "people-found", role: "listbox", "aria-label": "Users" });
   const choose = (/** @type {number} */ index) => {
     at = index;
     [...list.children].forEach((option, nth) => option.setAttribute("aria-selected", String(nth === at)));
     input.setAttribute("aria-activedescendant", list.children[at]?.id ?? "");
   };
-  const none = h("p", { class: "people-found muted", role: "status", hidden: true });
+  const none = h("p", { class: "people-found muted", role: "status" });
   const show = (/** @type {any[]} */ users, text = "") => {
     fill(none, text && `Nobody whose username, or a word of whose name, begins with “${text}”.`);
-    none.hidden = !text;
     fill(list, users.map((user, nth) => h("li", { id: `people-found-${nth}`, role: "option", class: "row nowrap", onpointerdown: (/** @type {Event} */ event) => event.preventDefault(), onclick: () => go(userHref(user.login)) },
       face(user), h("span", {}, isolate(user.name), " ", isolate(`@${user.login}`, { class: "muted" })))));
-    input.setAttribute("aria-expanded", String(!(list.hidden = !users.length)));
+    input.setAttribute("aria-expanded", String(users.length > 0));
     choose(-1);
   };
   const go = (/** @type {string} */ href) => { clearTimeout(timer); show([]); site.app.go(href); };
@@ -34,14 +33,15 @@ export function peopleSearch(site) {
     show(found?.users ?? [], found?.users.length === 0 ? q : "");
     return found?.users[0];
   };
+  const soon = (/** @type {Event} */ event) => (clearTimeout(timer), (timer = isComposing(event) ? 0 : setTimeout(ask, 200)));
   const key = (/** @type {KeyboardEvent} */ event) => {
     const step = /** @type {any} */ ({ ArrowDown: 1, ArrowUp: -1, Escape: 0 })[event.key], places = list.children.length + 1; // the last one is the field itself
-    if (isComposing(event) || list.hidden || step === undefined) return;
+    if (isComposing(event) || places === 1 || step === undefined) return;
     (event.preventDefault(), event.stopPropagation());
     return step ? choose(((at + 1 + step + places) % places) - 1) : show([]);
   };
   const input = h("input", { type: "search", role: "combobox", "aria-label": "Find a user or a #tag", "aria-expanded": "false", "aria-controls": list.id, "aria-autocomplete": "list", placeholder: "name or #tag", maxlength: 50, autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search",
-    onkeydown: key, onblur: () => show([]), oninput: () => { clearTimeout(timer); timer = setTimeout(ask, 200); } });
+    onkeydown: key, onblur: () => show([]), oninput: soon, oncompositionend: soon });
   const onsubmit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     clearTimeout(timer);

@@ -3,7 +3,7 @@
 
 import { fill, h, isolate } from "../dom.js";
 import { problemBox, told } from "../forms.js";
-import { showWorst } from "../voice.js";
+import { describe, showWorst } from "../voice.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
 
@@ -14,6 +14,8 @@ export class Live extends EventTarget {
     super();
     this.app = app;
     this.root = root;
+    this.words = h("span", {});
+    this.end = h("p", { class: "problem row", hidden: true }, this.words, h("button", { type: "button", onclick: () => (this.resume(), root.focus()) }, "Retry"));
     this.start("");
   }
 
@@ -31,13 +33,15 @@ export class Live extends EventTarget {
     this.addEventListener(kind, (/** @type {any} */ event) => listener(event.detail), { signal });
   }
 
-  /** Tells of the connection again, and goes on where it ended with the session. */
+  /** Tells of the connection again, and goes on where it ended. */
   resume() {
     if (this.stream.isFinal) this.start(this.stream.cursor);
     this.show();
   }
 
   show() {
+    this.end.hidden = !this.stream.isFinal;
+    this.words.textContent = describe(this.stream)[1];
     if (this.root.isConnected) showWorst(this.app, [this.stream]);
   }
 }
@@ -116,7 +120,7 @@ export class Page {
     const { me, app: { undo } } = this.site;
     return new Feed({
       ...options,
-      get empty() { return undo.adding(path.replace(me.id, "me")).length ? "" : options.empty; }, // what waits is told as done
+      get empty() { return undo.adding(path.replace(me.id, "me")).some(({ item }) => !item) ? "" : options.empty; }, // what waits is told as done; an item is in the list
       load: async (before) => {
         const answer = await this.site.get(path, { ...options.query, before });
         await options.heed?.(answer);

@@ -100,9 +100,7 @@ export class PostCard {
   }
 
   openComposer(draft) {
-    const close = () => {
-      if (composer.root.isConnected) this.close(); // else the answer came late, and another form is open now
-    };
+    const close = () => composer.root.isConnected && this.close(); // else the answer came late, and another form is open now
     const { group, login } = this.status; // what answers a post of a group stays in it
     const composer = new Composer(this.site.app, group ? { ...draft, group } : draft, {
       onPosted: (made) => { close(); this.site.view.page?.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
@@ -206,10 +204,9 @@ function comments(site, status) {
 function commentRow(site, status, comment) {
   const sign = `comment-${comment.id}`;
   const remove = () => site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: sign });
-  const mayDelete = [comment.uid, status.uid].includes(site.me.id);
   return site.app.undo.tie(h("li", { class: "comment" },
     h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
-      mayDelete && h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: remove }, icon("trash"))),
+      [comment.uid, status.uid].includes(site.me.id) && h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: remove }, icon("trash"))),
     richText(comment.message, comment.entities)), sign);
 }
 

@@ -24,8 +24,7 @@ export async function rules(page) {
   const tell = () => {
     fill(used, `${counted(all.length, "rule")} of ${MOST.toLocaleString("en")}. A stream with rules=saved follows each change at once.`);
     const tags = [...new Set(all.map(({ tag }) => tag).filter(Boolean))];
-    fill(columns, h("span", { class: "muted" }, "As a column:"), h("button", { onclick: toColumn("all") }, "All"), tags.map((tag) => h("button", { onclick: toColumn(`tag:${tag}`) }, isolate(tag))));
-    columns.hidden = !all.length;
+    fill(columns, all.length > 0 && [h("span", { class: "muted" }, "As a column:"), h("button", { onclick: toColumn("all") }, "All"), tags.map((tag) => h("button", { onclick: toColumn(`tag:${tag}`) }, isolate(tag)))]);
   };
 
   /** @param {any} rule */

@@ -74,9 +74,15 @@ export const when = (iso) => h("time", { datetime: iso }, new Date(iso).toLocale
 /** The parameters of an address as a person reads them, such as `rule: tea OR coffee`. @param {string} query */
 export const filterText = (query) => [...new URLSearchParams(query)].map(([name, value]) => `${name}: ${value}`).join(", ");
 
-/** @param {Element} root */
+/** What a stream reads: its path, and its filters as a person reads them. @param {{path: string, parameters: string}} stream */
+export const streamText = ({ path, parameters }) => (parameters ? `${path}, ${filterText(parameters)}` : path);
+
+/** Lets ages go on. One that stays is not written again: a reader may have selected it. @param {Element} root */
 export function refreshTimes(root) {
-  root.querySelectorAll("time[data-ago]").forEach((each) => { each.textContent = ago(each.getAttribute("datetime") ?? ""); });
+  for (const each of root.querySelectorAll("time[data-ago]")) {
+    const text = ago(each.getAttribute("datetime") ?? "");
+    if (each.textContent !== text) each.textContent = text;
+  }
 }
 
 /** @param {number} count @param {string} one @param {string} [many] */

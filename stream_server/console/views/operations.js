@@ -117,8 +117,6 @@ class Operations {
     fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), errors(state));
     [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
   }
-
-  unmount() {}
 }
 
 /** Return what an operator should look at first. @param {any} state @returns {string[]} */
@@ -134,9 +132,8 @@ function alertsOf(state) {
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
   if (app.can("admin")) return new Operations(root, app);
-  fill(root, h("h1", {}, "Operations"), h("section", { class: "card ops-missing" },
+  return void fill(root, h("h1", {}, "Operations"), h("section", { class: "card ops-missing" },
     h("p", {}, "This view needs a session with the scope ", h("code", {}, "admin"), ". Yours has not got it."),
     h("p", {}, "On the machine of the server, run this command and open the link that it prints:"),
     h("pre", {}, `stream-server sign-in --user ${app.user.login} --scope "read write stream admin"`)));
-  return { unmount() {} };
 }

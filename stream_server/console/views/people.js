@@ -74,25 +74,22 @@ class People {
     /** @type {Map<string, {page: Page, goBack: () => void}>} pages that were left, by the entries of the history, the last one at the end */
     this.left = new Map();
     this.content = h("div", { class: "people-content" });
+    this.trendsAt = 0;
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
-    this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
-    this.timer = setInterval(() => {
-      refreshTimes(root);
-      if (!document.hidden && root.isConnected) void this.loadTrends();
-    }, MINUTE_MS);
+    this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title" });
     root.classList.add("people");
     fill(root, h("div", { class: "people-side" }, peopleSearch(this.site), this.nav, this.trends), this.content);
     this.listen();
     this.navigate(app.path, false);
     void this.site.loadCounts();
-    void this.loadTrends();
+    this.tick();
   }
 
   /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
   async loadTrends() {
+    this.trendsAt = Date.now();
     const answer = await this.site.get("/v1/trends", { count: 8 }).catch(() => null);
     if (!answer) return;
-    this.trends.hidden = answer.trends.length === 0;
     fill(this.trends, h("h2", { id: "trends-title" }, "Trending now"), h("ol", { class: "trends-list" }, answer.trends.map((/** @type {any} */ { text, count }) =>
       h("li", {}, h("a", { href: tagHref(text) }, isolate(`#${text}`)), h("span", { class: "muted" }, counted(count, "person", "people"))))));
   }
@@ -127,11 +124,10 @@ class People {
     this.path = path;
     this.entry = this.app.entry;
     this.page = isKept ? left.page : new Page(this.site, this.live);
-    fill(this.content, this.page.root);
+    fill(this.content, this.live.end, this.page.root);
     this.drawNav();
     this.root.scrollTop = 0;
     if (isKept) {
-      refreshTimes(this.page.root);
       this.app.title(this.page.title);
       return left.goBack();
     }
@@ -164,7 +160,11 @@ class People {
     else this.app.title(this.page?.title);
   }
 
-  tick() { this.live.show(); }
+  tick() {
+    this.live.show();
+    refreshTimes(this.root);
+    if (Date.now() - this.trendsAt > MINUTE_MS) void this.loadTrends();
+  }
 
   drawNav() {
     const current = this.path[0] ?? "home";
@@ -185,7 +185,7 @@ class People {
     const button = act && document.activeElement?.closest("article.status")?.querySelector(`[data-act=${act}]`);
     if (key === "/") find(".people-search")?.focus();
     else if (key === ".") {
-      find(".feed-new:not([hidden])")?.click();
+      find(".feed-new:not(:empty)")?.click();
       this.root.scrollTop = 0;
     } else if (key === "j" || key === "k") neighbour(this.root.querySelectorAll("article.status, article.notice"), key === "j" ? 1 : -1)?.focus();
     else if (!act) return false;
@@ -195,7 +195,6 @@ class People {
   }
 
   unmount() {
-    clearInterval(this.timer);
     for (const { page } of [this, ...this.left.values()]) page?.end();
     this.live.stream.close();
   }
