@@ -31,7 +31,7 @@ async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
     scope = page.page.locator("#statuses_post .docs-access")
     await expect(scope).to_have_text("scope write")
     await page.page.locator("main").evaluate(OPEN_ALL)
-    await expect(page.page.locator(".docs-panel:not([hidden])")).to_have_count(len(rows))
+    await expect(page.page.locator(".docs-panel")).to_have_count(len(rows))
     shapes = await page.page.locator("#statuses_post .docs-name").all_text_contents()
     assert {"message", "location", "likes", "Idempotency-Key"} <= set(shapes)
     await page.page.locator("#object-Status").evaluate("details => { details.open = true; }")
@@ -70,13 +70,13 @@ async def test_search_keys_and_deep_links(windows: Windows) -> None:
     await page.page.keyboard.press("j")
     await page.page.keyboard.press("j")
     await page.page.keyboard.press("Enter")
-    opened = page.page.locator(".docs-open")
+    opened = page.page.locator(".docs-route[open]")
     await expect(opened).to_have_count(1)
     address = page.page.url
     assert address.endswith("#" + str(await opened.get_attribute("id")))
     await page.page.goto("about:blank")
     await page.page.goto(address)
-    await expect(page.page.locator(".docs-open")).to_be_in_viewport()
+    await expect(page.page.locator(".docs-route[open]")).to_be_in_viewport()
     await page.page.evaluate("location.hash = '#server_liveness'")
     form = page.page.get_by_role("form", name="Try GET /healthz")
     await form.get_by_role("button", name="Send GET").click()
@@ -114,3 +114,23 @@ async def test_the_form_posts_and_its_curl_command_does_too(site_api: Api, windo
     assert await window.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert await window.faults() == []
     await window.page.set_viewport_size(DESKTOP)
+
+
+async def test_the_search_finds_words_of_bodies_by_their_beginnings(windows: Windows) -> None:
+    """Of parameters and members within members too, and no middle of a word. Where none is found, the page says so."""
+    page = (await windows.open(None, "/docs")).page
+    search, shown = page.get_by_role("searchbox", name="Search routes"), page.locator(".docs-route:visible .docs-row")
+    await search.fill("webhook")
+    await expect(shown.filter(has_text="/v1/subscriptions/{subscription}").first).to_contain_text("PUT")
+    await search.fill("cursor")
+    await expect(shown.filter(has_text="POST /v1/stream").first).to_be_visible()
+    await search.fill("lat")
+    await expect(shown.filter(has_text="POST /v1/statuses").first).to_be_visible()  # of its location
+    await expect(shown.filter(has_text="relationship")).to_have_count(0)
+    await search.fill("in_reply_to /v1/statuses")
+    await expect(shown).to_have_count(1)
+    await search.fill("zzzz")
+    await expect(page.get_by_text("No route has these words.")).to_be_visible()
+    await page.get_by_role("button", name="Show all routes").click()
+    await expect(shown.first).to_be_visible()
+    await expect(page.get_by_text("No route has these words.")).to_be_hidden()

@@ -5,7 +5,7 @@ import { decoded, fill, h, isolate, neighbour } from "../dom.js";
 import { isComposing, isShortcut } from "../keys.js";
 import { openClient, scopesOf } from "../session.js";
 import { errorsOf, routesOf, search } from "./document.js";
-import { codeList, objectOf, prose, RouteSection, shape } from "./route.js";
+import { codeList, objectOf, prose, routeSection, shape } from "./route.js";
 
 const LAST = ["server", "console"]; // of the tags: those about the server itself
 
@@ -13,14 +13,15 @@ class Page {
   /** Draws the page, and listens to keys and to the address. @param {Element} root @param {any} source @param {import("../client.js").Client} client of the console's session; the page also works without one */
   constructor(root, source, client) {
     this.routes = routesOf(source);
-    this.sections = this.routes.map((route) => new RouteSection(source, route, client));
+    this.sections = this.routes.map((route) => ({ route, root: routeSection(source, route, client) }));
     const isLast = (/** @type {any} */ tag) => Number(LAST.includes(tag.name));
     this.groups = source.tags.toSorted((one, other) => isLast(one) - isLast(other)).map((tag) => this.group(tag));
     this.count = h("p", { class: "docs-count", role: "status" });
     this.search = h("input", { type: "search", id: "docs-search", placeholder: "Search routes", autocomplete: "off", "aria-keyshortcuts": "/", oninput: () => this.filter() });
     this.links = h("ul", { class: "docs-tags" });
+    this.none = h("p", {}, "No route has these words. ", h("button", { type: "button", onclick: () => this.clear() }, "Show all routes"));
     this.main = h("main", { class: "docs-main", id: "main", tabindex: "-1" },
-      introduction(source, client), this.groups.map((group) => group.root),
+      introduction(source, client), this.none, this.groups.map((group) => group.root),
       operators(source), dialects(source), errorTable(source), objects(source));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
       h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
@@ -46,7 +47,8 @@ class Page {
     const shown = this.groups.map((group) => ({ group, count: group.sections.filter((section) => !section.root.hidden).length }));
     for (const { group, count } of shown) group.root.hidden = count === 0;
     this.main.classList.toggle("docs-searching", this.search.value.trim() !== "");
-    this.count.textContent = wanted.length ? `${wanted.length} of ${this.routes.length} routes` : "No route has these words.";
+    this.none.hidden = wanted.length > 0;
+    this.count.textContent = `${wanted.length} of ${this.routes.length} routes`;
     fill(this.links, shown.filter(({ count }) => count).map(({ group, count }) =>
       h("li", {}, h("a", { href: `#tag-${group.name}` }, titleOf(group.name), h("span", { class: "muted" }, count)))));
   }
@@ -56,11 +58,10 @@ class Page {
     const name = decoded(location.hash.slice(1));
     const section = this.sections.find((each) => each.route.id === name);
     if (section?.root.hidden) this.clear();
-    section?.setOpen(true);
     const target = document.getElementById(name);
     if (target instanceof HTMLDetailsElement) target.open = true;
     target?.scrollIntoView();
-    section?.button.focus({ preventScroll: true });
+    section?.root.querySelector("summary").focus({ preventScroll: true });
   }
 
   clear() {
@@ -73,7 +74,7 @@ class Page {
     if (event.key === "Escape" && event.target === this.search) return isComposing(event) ? event.preventDefault() : this.clear(); // else the browser clears it
     if (!isShortcut(event)) return;
     if (event.key === "/") this.search.focus();
-    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("button").focus();
+    else if (event.key === "j" || event.key === "k") neighbour(this.main.querySelectorAll(".docs-route:not([hidden])"), event.key === "j" ? 1 : -1)?.querySelector("summary").focus();
     else return;
     event.preventDefault();
   }

@@ -11,38 +11,15 @@ import { TryForm } from "./try.js";
 const PLACES = /** @type {Record<string, string>} */ ({ path: "In the path", query: "In the query", header: "Headers" });
 const NESTED = { class: "docs-nested" };
 
-/** The row and the panel of a route. The panel is built when it is opened for the first time. */
-export class RouteSection {
-  /** @param {any} source @param {Route} route @param {import("../client.js").Client} client */
-  constructor(source, route, client) {
-    this.route = route;
-    this.contents = () => [
-      h("div", { class: "docs-facts" }, parameters(source, route), body(source, route), answers(source, route), errors(route)),
-      h("div", { class: "docs-side" }, new TryForm(source, route, client).root, examples(source, route)),
-    ];
-    this.panel = h("div", { class: "docs-panel", id: `panel-${route.id}`, hidden: true });
-    this.button = h("button", { type: "button", class: "docs-row", "aria-expanded": "false", "aria-controls": `panel-${route.id}`, onclick: () => this.toggle() },
-      h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ",
-      h("code", { class: "docs-path" }, breakable(route.path)));
-    this.root = h("article", { class: "docs-route", id: route.id },
-      h("div", { class: "docs-head" }, h("h3", {}, this.button), access(route)),
-      h("p", { class: "docs-summary" }, prose(route.summary)),
-      this.panel);
-  }
-
-  /** Open or close the panel, and name the route in the address. */
-  toggle() {
-    this.setOpen(this.panel.hidden);
-    history.replaceState(null, "", this.panel.hidden ? location.pathname : `#${this.route.id}`);
-  }
-
-  /** @param {boolean} open */
-  setOpen(open) {
-    if (open && !this.panel.childElementCount) this.panel.append(...this.contents());
-    this.panel.hidden = !open;
-    this.button.setAttribute("aria-expanded", String(open));
-    this.root.classList.toggle("docs-open", open);
-  }
+/** The row of a route, which opens into its panel. @param {any} source @param {Route} route @param {import("../client.js").Client} client */
+export function routeSection(source, route, client) {
+  const name = h("h3", { class: "docs-row" }, h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ", h("code", { class: "docs-path" }, breakable(route.path)));
+  const row = [name, access(route), h("span", { class: "docs-summary" }, prose(route.summary))];
+  const root = unfolding({ class: "docs-route", id: route.id }, row, () => h("div", { class: "docs-panel", id: `panel-${route.id}` },
+    h("div", { class: "docs-facts" }, parameters(source, route), body(source, route), answers(source, route), errors(route)),
+    h("div", { class: "docs-side" }, new TryForm(source, route, client).root, examples(source, route))));
+  root.addEventListener("toggle", () => history.replaceState(null, "", root.open ? `#${route.id}` : location.pathname));
+  return root;
 }
 
 /** Return a path that may break after its slashes. @param {string} path @returns {(Node | string)[]} */
