@@ -6,7 +6,7 @@
 //   export function mount(root, app) { …; return { unmount() { … }, navigate(path) { … }, tick() { … }, key(event) { … } }; }
 //
 // `root` is an empty <main> of this view alone. `unmount` has to stop timers, streams and listeners outside `root`.
-// The others may be absent: `navigate(path)` is called instead of a new mount when the address changes within the view, and
+// Any may be absent: `navigate(path)` is called instead of a new mount when the address changes within the view, and
 // `tick()` once a second while somebody looks. `key(event)` gets what was pressed outside of fields, and tells if it used it.
 // A view is mounted for a signed-in user only, and anew after another user signed in. A view with `resume()` is not
 // unmounted when another one is shown, or when the session ends by itself: the same user gets it back by `resume`.
@@ -123,7 +123,7 @@ function show(view) {
   leave();
   state.view = view;
   state.userId = client.user.id;
-  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: /** @type {Function} */ (() => (showLost(root, "view", decoded(view), viewNames().map((name) => [`#/${name}`, VIEWS[name].title])), { unmount() {} })) };
+  const { title, mount } = Object.hasOwn(VIEWS, view) ? VIEWS[view] : { title: "No such view", mount: /** @type {Function} */ (() => void showLost(root, "view", decoded(view), viewNames().map((name) => [`#/${name}`, VIEWS[name].title]))) };
   app.title(title);
   drawBar();
   const found = state.parked.take(view, state.userId);
@@ -144,7 +144,7 @@ function leave() {
   const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
   if (mounted?.resume) state.parked.put(view, { mounted, userId, root, goBack });
-  else mounted?.unmount();
+  else mounted?.unmount?.();
   root = next;
 }
 

@@ -49,7 +49,7 @@ export class Parked {
   discard() {
     for (const { mounted, root } of this.views.values()) {
       root.remove();
-      mounted.unmount();
+      mounted.unmount?.();
     }
     this.views.clear();
   }

@@ -117,8 +117,6 @@ class Operations {
     fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), errors(state));
     [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
   }
-
-  unmount() {}
 }
 
 /** Return what an operator should look at first. @param {any} state @returns {string[]} */
@@ -138,5 +136,4 @@ export function mount(root, app) {
     h("p", {}, "This view needs a session with the scope ", h("code", {}, "admin"), ". Yours has not got it."),
     h("p", {}, "On the machine of the server, run this command and open the link that it prints:"),
     h("pre", {}, `stream-server sign-in --user ${app.user.login} --scope "read write stream admin"`)));
-  return { unmount() {} };
 }
