@@ -2,7 +2,7 @@
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
 import { entry, fill, h, icon, menu, number } from "./dom.js";
-import { aloneParameters, atOwnPlace, titleOf, toRule } from "./filter.js";
+import { aloneParameters, atOwnPlace, ownStart, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { saveRule } from "./rule_form.js";
@@ -95,7 +95,7 @@ export class Column {
       entry("Edit filter", () => board.actions.edit(this)),
       entry("Copy as code", () => board.actions.copy(this)),
       this.rule && entry("Save as rule", () => saveRule(this.app, this.rule, this.filter.title)),
-      entry("Look back", () => this.look.toggle()),
+      !this.look.isForward && entry("Look back", () => this.look.toggle()),
       entry("Alert me", () => this.alerts.choose()),
       entry("Export as JSON lines", () => exportRows(this, "jsonl")),
       entry("Export as CSV", () => exportRows(this, "csv")),
@@ -134,7 +134,7 @@ export class Column {
 
   /** @returns {[string, string]} a kind of state and its words */
   describe() {
-    if (this.refusal) return ["refused", `refused: ${forPeople(atOwnPlace(this.refusal.message, this.filter))}`];
+    if (this.refusal) return ["refused", `refused: ${forPeople(atOwnPlace(this.refusal.message, ownStart(this.filter)))}`];
     if (this.look.range) return this.look.describe();
     if (!this.pausedAt) return this.board.isFinding && this.stream === this.board.shared ? ["wait", "asking which rule the server refuses"] : describe(this.stream);
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));

@@ -7,9 +7,7 @@ import { textNodes, userLink } from "./people/text.js";
 import { problemBox, told } from "./forms.js";
 import { rowMenu } from "./row_menu.js";
 
-/**
- * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
- */
+/** @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason */
 
 /** @param {any[]} matched the matches of one column, as `matched` of a message lists them @returns {Reason[]} */
 export const reasonsOf = (matched) => matched.flatMap((match) => match.parts ?? [match]);
@@ -17,8 +15,7 @@ export const reasonsOf = (matched) => matched.flatMap((match) => match.parts ?? 
 /**
  * @param {any} status @param {Reason[]} reasons @param {any} app
  * @param {{rule: string, why: string}} column `why` says what the column is, where no part of a rule can tell it
- * @param {any} [message] by which the status came
- * @returns {HTMLElement}
+ * @param {any} [message] by which the status came @returns {HTMLElement}
  */
 export function postRow(status, reasons, app, column, message = { status }) {
   const shown = status.message || !status.original ? status : status.original;
