@@ -122,6 +122,9 @@ export class Column {
   take(message, matched) {
     const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
     const happened = Date.parse(message.at) + clockOffset;
+    const sign = `${message.status.id} ${message.at}`;
+    if (!this.board.counted.has(sign)) this.board.plot.add(happened, NaN); // once, in however many columns it is
+    this.board.counted.add(sign);
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN); // the age of what happened before the connection tells nothing of the delivery
     if (message.kind === "post") this.alerts.arrived();
     const isNew = !this.rows.byId.has(message.status.id);
@@ -220,9 +223,11 @@ export class Column {
     showWidth(this);
     this.alerts.sign.hidden = !this.kept.alerts;
     if (this.words.textContent !== shown) this.words.textContent = shown;
+    const told = ["paused", "fading", "refused", "range"].includes(kind) ? `${this.title}: ${shown}` : "";
+    const isNew = this.state.dataset.state !== kind || (kind === "range" && !this.look.isBusy && !this.look.copied); // of a time, what was found is told too
+    if (isNew && this.voice.textContent !== told) this.voice.textContent = told;
     if (this.state.dataset.state === kind) return; // buttons stay while one aims at them
     this.state.dataset.state = kind;
-    this.voice.textContent = ["paused", "fading", "refused", "range"].includes(kind) ? `${this.title}: ${shown}` : "";
     const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) => h("button", { class: "quiet", onclick }, label);
     fill(this.deeds, kind === "range" && button("Back to live", () => this.look.show(null)), kind === "bad" && button("Now", () => this.stream?.retryNow()),
       kind === "refused" && [button("Retry", () => this.board.retry(this)), button("Edit filter", () => this.board.actions.edit(this))]);
