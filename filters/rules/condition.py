@@ -12,10 +12,11 @@ from filters.index_keys import IndexTerms, Key
 
 
 class RuleError(ParameterError):
-    """A rule is invalid at ``column``, in code points from 1. ``expected`` says what should stand there."""
+    """A rule is invalid at ``column``, in code points from 1. ``expected`` says what should stand there, or asks it."""
 
     def __init__(self, problem: str, *, column: int, expected: str) -> None:
-        super().__init__(f"{problem}; column {column}: expected {expected}", param="rule")
+        hint = expected if expected.startswith("did you mean ") else f"expected {expected}"
+        super().__init__(f"{problem}; column {column}: {hint}", param="rule")
         self.problem = problem
         self.column = column
         self.expected = expected

@@ -330,8 +330,9 @@ class _Parser:
         row = find_operator(token.name, self._registry, is_range=not token.quoted and ".." in token.text)
         if row is None:
             meant = suggest_operator(token.name, self._registry)
-            expected = f"{meant}:" if meant else 'a known operator, or quotes around a text that holds a ":"'
-            raise token.refusal(f"unknown operator {token.name[:40]}:", expected)
+            known = 'a known operator, or quotes around a text that holds a ":"'
+            expected = f"did you mean `{meant}:`?" if meant else known
+            raise token.refusal(f"unknown operator `{token.name[:40]}:`", expected)
         if not token.text:
             raise RuleError(f"{token.name}: has no value", column=token.value_column, expected=row.value)
         return row

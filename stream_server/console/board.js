@@ -6,7 +6,7 @@
 import { Column } from "./column.js";
 import { aloneParameters, asksSame, readFilter, SHOWN_KINDS, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
-import { showAge, showRate } from "./plot.js";
+import { RatePlot, showAge, showRate } from "./plot.js";
 import { explain, newKey } from "./forms.js";
 import { refusalOf } from "./rule_field.js";
 import { showWorst } from "./voice.js";
@@ -15,6 +15,7 @@ const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 const SAVED_SINCE = "-1h"; // and one of saved rules, which then reads with the rules of each moment
 
 const MAX_COLUMNS = 40;
+const MAX_COUNTED = 20_000; // events that are remembered, as another column may get them too
 const MAX_SHARED_CHARS = 40_000; // of rules in the address of the shared stream; a server reads 64 KiB
 
 export class Board {
@@ -28,6 +29,8 @@ export class Board {
     this.tags = 0;
     this.isFinding = false; // which rules the server refuses
     this.floor = new LogFloor(app.client);
+    this.plot = new RatePlot(); // of all columns together
+    /** @type {Set<string>} */ this.counted = new Set(); // the events that it has
   }
 
   /** Shows these columns: those that are open keep their rows and their connection, and others are closed. @param {any[]} all filters, or columns that are kept */
@@ -196,16 +199,16 @@ export class Board {
   tick() {
     if (this.columns.some((column) => column.pausedAt)) this.floor.follow();
     for (const column of this.columns) column.tick();
+    if (this.counted.size > MAX_COUNTED) this.counted.clear(); // few are on their way to another column just then
     this.showTotal();
   }
 
   showTotal() {
     if (!this.strip.isConnected) return;
-    const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
     const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
     const within = ages.length ? ` · 99 % within ${showAge(Math.max(...ages))}` : "";
     const streams = this.columns.filter(({ refusal }) => !refusal).map(({ stream }) => stream);
-    showWorst(this.app, this.isFinding ? [null] : streams, ` · ${showRate(rate)} in all columns${within}`);
+    showWorst(this.app, this.isFinding ? [null] : streams, ` · ${showRate(this.plot.rate())} in all columns${within}`);
   }
 
   close() {

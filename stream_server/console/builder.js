@@ -40,6 +40,7 @@ export class Builder {
     this.trial = new Trial(app, (refused) => this.rule.mark(refused, ownStart(this.filter)));
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
+    this.saveButton = h("button", { type: "button", class: "small", onclick: () => this.save() }, "Save as rule");
     this.window = app.dialog(filter ? "Change the filter" : "Add a column", this.draw(), { wide: true, class: "builder" });
     this.draft?.typed.forEach((/** @type {string} */ text, /** @type {number} */ at) => (this.fields[at].input.value = text));
     this.changed();
@@ -73,7 +74,7 @@ export class Builder {
           this.rule.element,
           h("label", {}, "Title", this.title)),
         h("fieldset", {}, h("legend", {}, "Areas"), this.map.element,
-          h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule, h("span", { class: "grow" }), h("button", { type: "button", class: "small", onclick: () => this.save() }, "Save as rule")),
+          h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule, h("span", { class: "grow" }), this.saveButton),
           this.trial.root)),
       h("div", { class: "row end builder-actions" }, this.tryButton, this.addButton));
   }
@@ -98,6 +99,7 @@ export class Builder {
     if (rule !== this.onShow) this.rule.unmark(); // a mistake stays, and the window keeps its height, while another field changes nothing
     this.onShow = rule;
     fill(this.shownRule, rule || titleOf(filter));
+    this.tryButton.hidden = this.saveButton.hidden = Boolean(filter.saved || filter.following); // which are no rule
     this.trial.keepOnly(rule); // what was found by another rule than the one on show says nothing of it
     if (rule) this.timer = setTimeout(() => this.check(rule, filter), CHECK_MS);
   }

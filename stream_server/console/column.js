@@ -2,7 +2,7 @@
 // A column of the view Streams: its head with the rate, its state in words, and its rows.
 
 import { entry, fill, h, icon, menu, number } from "./dom.js";
-import { aloneParameters, atOwnPlace, titleOf, toRule } from "./filter.js";
+import { aloneParameters, atOwnPlace, ownStart, titleOf, toRule } from "./filter.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { saveRule } from "./rule_form.js";
@@ -95,7 +95,7 @@ export class Column {
       entry("Edit filter", () => board.actions.edit(this)),
       entry("Copy as code", () => board.actions.copy(this)),
       this.rule && entry("Save as rule", () => saveRule(this.app, this.rule, this.filter.title)),
-      entry("Look back", () => this.look.toggle()),
+      !this.look.isForward && entry("Look back", () => this.look.toggle()),
       entry("Alert me", () => this.alerts.choose()),
       entry("Export as JSON lines", () => exportRows(this, "jsonl")),
       entry("Export as CSV", () => exportRows(this, "csv")),
@@ -122,6 +122,9 @@ export class Column {
   take(message, matched) {
     const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
     const happened = Date.parse(message.at) + clockOffset;
+    const sign = `${message.status.id} ${message.at}`;
+    if (!this.board.counted.has(sign)) this.board.plot.add(happened, NaN); // once, in however many columns it is
+    this.board.counted.add(sign);
     this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN); // the age of what happened before the connection tells nothing of the delivery
     if (message.kind === "post") this.alerts.arrived();
     const isNew = !this.rows.byId.has(message.status.id);
@@ -134,7 +137,7 @@ export class Column {
 
   /** @returns {[string, string]} a kind of state and its words */
   describe() {
-    if (this.refusal) return ["refused", `refused: ${forPeople(atOwnPlace(this.refusal.message, this.filter))}`];
+    if (this.refusal) return ["refused", `refused: ${forPeople(atOwnPlace(this.refusal.message, ownStart(this.filter)))}`];
     if (this.look.range) return this.look.describe();
     if (!this.pausedAt) return this.board.isFinding && this.stream === this.board.shared ? ["wait", "asking which rule the server refuses"] : describe(this.stream);
     const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
@@ -220,9 +223,11 @@ export class Column {
     showWidth(this);
     this.alerts.sign.hidden = !this.kept.alerts;
     if (this.words.textContent !== shown) this.words.textContent = shown;
+    const told = ["paused", "fading", "refused", "range"].includes(kind) ? `${this.title}: ${shown}` : "";
+    const isNew = this.state.dataset.state !== kind || (kind === "range" && !this.look.isBusy && !this.look.copied); // of a time, what was found is told too
+    if (isNew && this.voice.textContent !== told) this.voice.textContent = told;
     if (this.state.dataset.state === kind) return; // buttons stay while one aims at them
     this.state.dataset.state = kind;
-    this.voice.textContent = ["paused", "fading", "refused", "range"].includes(kind) ? `${this.title}: ${shown}` : "";
     const button = (/** @type {string} */ label, /** @type {() => void} */ onclick) => h("button", { class: "quiet", onclick }, label);
     fill(this.deeds, kind === "range" && button("Back to live", () => this.look.show(null)), kind === "bad" && button("Now", () => this.stream?.retryNow()),
       kind === "refused" && [button("Retry", () => this.board.retry(this)), button("Edit filter", () => this.board.actions.edit(this))]);

@@ -30,7 +30,7 @@ export class CountChart {
     this.span = SPANS.Hour;
     const names = Object.fromEntries(Object.keys(SPANS).map((name) => [name, name]));
     const buttons = choice({ class: "row small", "aria-label": "Time of the chart" }, names, (name) => this.show(this.rule, SPANS[name]));
-    this.total = h("span", { class: "muted" });
+    this.total = h("span", { class: "counts-total muted" });
     this.plot = h("div", { class: "counts-plot" });
     this.ends = h("div", { class: "counts-ends row muted small" });
     this.root = h("div", { class: "counts" }, h("div", { class: "row" }, buttons, this.total), this.plot);
@@ -46,6 +46,7 @@ export class CountChart {
   /** Counts the posts that match a rule, and draws them as they come. @param {string} rule @param {Span} [span] @param {CountBucket[]} [held] what was counted, the newest first; then only the newest is counted anew, and what came since */
   async show(rule, span = this.span, held = []) {
     if (!held.length) this.clear();
+    if (!held.length) fill(this.total, "Counting…");
     Object.assign(this, { rule, span });
     const { question } = this;
     const body = { rules: [{ rule }], from: held[0]?.from ?? span.from, every: span.every, next: null };
@@ -59,8 +60,9 @@ export class CountChart {
         body.next = page.next;
         if (held.length && page.next) continue;
         all = [...buckets, ...held.slice(1)].slice(0, held.length || undefined);
-        this.draw(all);
-        if (!page.next) break;
+        const isLast = !page.next || answers + 1 === MAX_ANSWERS;
+        this.draw(all, isLast ? "" : ", counting…");
+        if (isLast) break;
       }
     } catch (error) {
       if (question === this.question) fill(this.total, explain(error));
@@ -75,15 +77,15 @@ export class CountChart {
     setTimeout(() => question === this.question && root.closest(".board") && goOn(), AGAIN_MS);
   }
 
-  /** @param {CountBucket[]} buckets the newest first */
-  draw(buckets) {
+  /** @param {CountBucket[]} buckets the newest first @param {string} more behind their sum */
+  draw(buckets, more) {
     if (!buckets.length) return;
     const sum = buckets.reduce((all, { count }) => all + count, 0);
     const most = Math.max(1, ...buckets.map(({ count }) => count));
     const shown = buckets.toReversed();
     const since = buckets.at(-1)?.complete ? "" : ", as far as the log goes back";
     const text = `${counted(sum, "post")}, at most ${number(most)} in ${this.span.unit}${since}`;
-    fill(this.total, text);
+    fill(this.total, text + more);
     const tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
     const point = (/** @type {PointerEvent} */ event) => {
       const bucket = shown[Math.floor((event.offsetX / this.plot.clientWidth) * shown.length)];

@@ -50,8 +50,8 @@ const isGroup = (filter) => /\sOR\s/.test(filter.rule.trim()) && Boolean(beforeO
 /** How many code points of the rule stand before the conditions that the user wrote. @param {Filter} filter */
 export const ownStart = (filter) => Array.from(beforeOwn(filter)).length + (beforeOwn(filter) ? 1 : 0) + (isGroup(filter) ? 1 : 0);
 
-/** What the server says of a rule: its places become those in the conditions that the user wrote, and what the console put before has none. @param {string} message @param {Filter} filter */
-export const atOwnPlace = (message, filter) => message.replace(/ (?:of )?column (\d+):?/g, (text, at) => (at > ownStart(filter) ? text.replace(at, String(at - ownStart(filter))) : ""));
+/** What the server says of a rule: its places become those in the conditions that the user wrote, and what the console put before has none. @param {string} message @param {number} before code points of the rule before the conditions */
+export const atOwnPlace = (message, before) => message.replace(/ (?:of )?column (\d+):?/g, (text, at) => (at > before ? text.replace(at, String(at - before)) : ""));
 
 /** @param {Filter} filter */
 const narrows = (filter) => filter.sample > 0 && filter.sample < 100;

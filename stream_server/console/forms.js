@@ -8,13 +8,13 @@ import { store, stored } from "./stored.js";
 /** What the wire calls a login is a username to a person; what stands in quotes stays. @param {string} text */
 export const forPeople = (text) => text.replace(/(?<!['"\w:])`?\blogin(s?)\b`?(?!['":\w])/g, "username$1");
 
-/** A sentence for a person about what went wrong. @param {unknown} error @param {string} [place] the parameter at whose field it stands */
-export function explain(error, place) {
+/** A sentence for a person about what went wrong. @param {unknown} error @param {string} [place] the parameter at whose field it stands @param {string} [said] instead of the error's own message */
+export function explain(error, place, said) {
   if (!(error instanceof ApiError)) return String(error);
   const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
   const where = error.param && error.param !== place ? ` (${error.param})` : "";
-  const message = forPeople(error.message + where);
-  return `${message[0]?.toUpperCase() ?? ""}${message.slice(1)}.${wait}`;
+  const message = forPeople((said ?? error.message) + where);
+  return `${message[0]?.toUpperCase() ?? ""}${message.slice(1)}${message.endsWith("?") ? "" : "."}${wait}`;
 }
 
 /** What the page refuses by itself, as the server would. @param {string} message @param {string} [param] the field */

@@ -15,8 +15,7 @@ export const reasonsOf = (matched) => matched.flatMap((match) => match.parts ?? 
 /**
  * @param {any} status @param {Reason[]} reasons @param {any} app
  * @param {{rule: string, why: string}} column `why` says what the column is, where no part of a rule can tell it
- * @param {any} [message] by which the status came
- * @returns {HTMLElement}
+ * @param {any} [message] by which the status came @returns {HTMLElement}
  */
 export function postRow(status, reasons, app, column, message = { status }) {
   const shown = status.message || !status.original ? status : status.original;

@@ -197,7 +197,11 @@ export class Rows {
     if (!page || index < 0 || !gap.row || (pages > 1 && this.hold.isOn)) return; // the row stays, with its button
     const reached = page.items.findIndex(({ id }) => this.items.indexOf(this.byId.get(id) ?? gap) < index); // from there on they are above, or come live
     const fresh = this.fresh(page.items.slice(0, reached < 0 ? page.items.length : reached)).reverse();
+    const below = gap.row.nextElementSibling;
+    const topOf = () => below?.getBoundingClientRect().top ?? NaN;
+    const top = topOf();
     gap.row.after(...fresh.map((item) => this.draw(item)));
+    if (pages === 1) for (const { row } of fresh) row?.classList.add("whole"); // its height counts at once
     this.items.splice(index + 1, 0, ...fresh);
     if (pages === 1) this.cap = Math.min(MAX_RECORDS, Math.max(this.cap, this.feed.childElementCount)); // the reader goes on into those below
     [gap.at, gap.count] = [page.at, gap.count - fresh.length];
@@ -206,10 +210,11 @@ export class Rows {
     if (isWhole) {
       this.items.splice(index, 1);
       this.byId.delete(gap.id);
-      if (gap.row.contains(document.activeElement)) /** @type {any} */ (gap.row.nextElementSibling)?.focus({ preventScroll: true });
+      if (gap.row.contains(document.activeElement)) /** @type {any} */ (below ?? gap.row.nextElementSibling)?.focus({ preventScroll: true });
       gap.row.remove();
     }
     this.trim();
+    if (pages === 1 && top < this.scroller.getBoundingClientRect().bottom) this.scroller.scrollTop += topOf() - top || 0; // the reader sees the rows below
     if (!isWhole && pages > 1) await this.load(gap, limit, pages - 1);
   }
 

@@ -3,12 +3,10 @@
 // of the server, which has those of installed filters too.
 
 import { fill, h, tellFull } from "./dom.js";
-import { MAX_RULE } from "./filter.js";
-import { explain, forPeople, newKey, problemBox } from "./forms.js";
+import { atOwnPlace, MAX_RULE } from "./filter.js";
+import { explain, newKey, problemBox } from "./forms.js";
 import { isComposing } from "./keys.js";
 import { counted } from "./people/text.js";
-
-const SHOWN = 8; // completions at one time
 
 /** @type {Promise<import("./types.d.ts").RuleOperator[]> | null} */ let operators = null; // they are asked for once
 
@@ -71,7 +69,7 @@ export class RuleField {
       const values = start.includes(":") ? value.split(", ").filter((one) => /^[a-z_]{2,}$/.test(one)) : [];
       return [before, ...values.map((one) => before + one)].filter((text) => text.startsWith(start) && text !== start).map((text) => [text, help]);
     }));
-    this.offer(document.activeElement === this.input ? [...found].slice(0, SHOWN) : []);
+    this.offer(document.activeElement === this.input ? [...found] : []);
   }
 
   /** @param {[string, string][]} found texts, and what they mean */
@@ -121,7 +119,8 @@ export class RuleField {
   mark(refusal, before = 0) {
     const at = (refusal.column ?? 0) - before - 1 + Array.from(/^\s*/.exec(this.value)?.[0] ?? "").length;
     const isHere = (refusal.column ?? 0) > before && at <= Array.from(this.value.trimEnd()).length;
-    fill(this.problem, isHere ? forPeople(refusal.message.replace(/; column \d+:/, ";")) : explain(refusal), " ", tellFull(this.input));
+    const message = atOwnPlace(refusal.message.replace(/; column \d+:/, ";"), before); // a mark shows that place, here or in the whole rule
+    fill(this.problem, explain(refusal, refusal.param, message), " ", tellFull(this.input));
     this.input.setAttribute("aria-invalid", "true");
     if (isHere) fill(this.marks, marked(this.value, at));
     return isHere;

@@ -2,7 +2,7 @@
 // The form that saves a rule, or changes a saved one. It keeps what was entered for this user until that is done.
 
 import { h } from "./dom.js";
-import { draftPlace, form, formEnd } from "./forms.js";
+import { draftPlace, form, formEnd, refusal } from "./forms.js";
 import { refusalOf, RuleField } from "./rule_field.js";
 import { Trial } from "./trial.js";
 
@@ -27,10 +27,10 @@ export function ruleForm(app, given, onDone, cancel) {
   ], async (made, key) => {
     const body = { rule: field.value.trim(), tag: tag.value };
     const headers = { "Idempotency-Key": key.of(body) };
-    const saved = given.id ? await app.client.request("PUT", `/v1/rules/${given.id}`, { body, headers })
-      : (await app.client.request("POST", "/v1/rules", { body: { rules: [body] }, headers })).rules[0];
+    const write = given.id ? app.client.request("PUT", `/v1/rules/${given.id}`, { body, headers }) : app.client.request("POST", "/v1/rules", { body: { rules: [body] }, headers });
+    const saved = await write.catch((error) => { throw error.code === "duplicate" ? refusal(`you have saved this rule already, ${body.tag ? `with the tag ${body.tag}` : "also without a tag"}`, "rule") : error; });
     made.reset();
-    onDone(saved);
+    onDone(given.id ? saved : saved.rules[0]);
   }, { rule: field, draft: draftPlace(app, "rule", given.id ?? given.rule ?? "") });
 }
 

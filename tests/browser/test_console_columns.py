@@ -13,6 +13,7 @@ from stream_server.store import keys
 from tests.browser.windows import Window, Windows, named_user, session, sign_in_link
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
 
@@ -262,3 +263,24 @@ async def test_what_matches_in_a_quoted_post_is_marked_there(site_api: Api, wind
     ):
         await post.get_by_role("button", name="Why").click()
         await expect(post.locator(".why li")).to_contain_text(told)
+
+
+RATES = """() => {
+  const rates = [...document.querySelectorAll(".column .rate")].map(one => one.textContent);
+  return [...rates, / · (.+) in all columns/.exec(document.querySelector(".connection").textContent)?.[1] ?? ""];
+}"""
+
+
+async def test_a_post_in_two_columns_counts_once_in_the_bar(site_api: Api, windows: Windows) -> None:
+    """Of two columns that show the same posts, the bar has the rate of one."""
+    user = await named_user(site_api, "tally")
+    window = await windows.open(user, columns("tallied", rule="tallied OR reckoned"))
+    states = window.page.locator(".column .state")
+    await expect(states.filter(has_text="live")).to_have_count(2)
+
+    async def agree() -> bool:
+        await site_api.post(user["id"], "tallied")
+        first, second, together = await window.page.evaluate(RATES)
+        return bool(first == second == together != "quiet")
+
+    await eventually(agree, what="the rate of one column")

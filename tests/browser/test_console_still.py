@@ -168,12 +168,23 @@ SHOW = """() => {
 }"""
 """Gives the page no frames, as a browser does to a hidden tab."""
 
+READ_AT = """async n => {
+  const post = document.querySelector(`[data-id="9${n}"]`);
+  for (let before = NaN; Math.abs(top_of(n) - before) > 1 || Number.isNaN(before);) {
+    post.scrollIntoView({ block: "center" });
+    before = top_of(n);
+    for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame);
+  }
+  return top_of(n);
+}"""
+"""Scrolls to a post, and returns where it stands: rows get their heights as they come into sight."""
+
 LEFT_OUT = re.compile(r"^([\d,]+) posts are left out here")
 
 
 @pytest.mark.parametrize(("hidden", "came"), [(False, 2500), (True, 400)])
 async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool, came: int) -> None:  # noqa: FBT001 - a table's column
-    """The newest are above it, what was read is below it, and what is between can be loaded."""
+    """The newest are above it, what was read is below it and stays there, and what is between can be loaded."""
     asked: list[dict[str, Any]] = []
 
     async def answer(route: Route) -> None:
@@ -207,11 +218,18 @@ async def test_a_row_stands_where_posts_were_left_out(still: Still, hidden: bool
     assert place + left == came
     assert len(shown) == 300
     await still.page.route("**/v1/events", answer)
-    await gap.get_by_role("button", name="Load them").click()
+    load = gap.get_by_role("button", name="Load them")
+    top = await still.page.evaluate(READ_AT, 19)
+    await load.click()
     await expect(gap).to_contain_text(f"{left - 100:,} posts are left out")
     assert asked[0]["since"] == "f19post"
-    await gap.get_by_role("button", name="Load them").click()
+    await still.page.evaluate(TWO_FRAMES)
+    assert await still.page.evaluate("top_of(19)") == pytest.approx(top, abs=2)
+    top = await still.page.evaluate(READ_AT, 119)
+    await load.click()
     await expect(gap).to_have_count(0)
+    await still.page.evaluate(TWO_FRAMES)
+    assert await still.page.evaluate("top_of(119)") == pytest.approx(top, abs=2)
     assert asked[1]["since"] == "f119post"
     after = await still.column.locator(".rows > *").evaluate_all("rows => rows.map(row => row.dataset.id.slice(1))")
     assert after[place:] == [str(n) for n in range(min(219, 20 + came - 1 - place), -1, -1)]

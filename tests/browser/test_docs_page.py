@@ -114,3 +114,23 @@ async def test_the_form_posts_and_its_curl_command_does_too(site_api: Api, windo
     assert await window.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert await window.faults() == []
     await window.page.set_viewport_size(DESKTOP)
+
+
+async def test_the_search_finds_words_of_bodies_by_their_beginnings(windows: Windows) -> None:
+    """Of parameters and members within members too, and no middle of a word. Where none is found, the page says so."""
+    page = (await windows.open(None, "/docs")).page
+    search, shown = page.get_by_role("searchbox", name="Search routes"), page.locator(".docs-route:visible h3")
+    await search.fill("webhook")
+    await expect(shown.filter(has_text="/v1/subscriptions/{subscription}").first).to_contain_text("PUT")
+    await search.fill("cursor")
+    await expect(shown.filter(has_text="POST /v1/stream").first).to_be_visible()
+    await search.fill("lat")
+    await expect(shown.filter(has_text="POST /v1/statuses").first).to_be_visible()  # of its location
+    await expect(shown.filter(has_text="relationship")).to_have_count(0)
+    await search.fill("in_reply_to /v1/statuses")
+    await expect(shown).to_have_count(1)
+    await search.fill("zzzz")
+    await expect(page.get_by_text("No route has these words.")).to_be_visible()
+    await page.get_by_role("button", name="Show all routes").click()
+    await expect(shown.first).to_be_visible()
+    await expect(page.get_by_text("No route has these words.")).to_be_hidden()

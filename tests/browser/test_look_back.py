@@ -1,5 +1,6 @@
 """What a column has of the past: older posts, a time chosen on a chart or typed, files, and an empty column again."""
 
+import asyncio
 import csv
 import io
 import json
@@ -268,3 +269,66 @@ async def test_the_chart_counts_on_while_it_is_seen(site_api: Api, windows: Wind
     page.on("request", lambda request: questions.append(request.url) if "counts" in request.url else None)
     await page.clock.run_for(200_000)
     assert questions == []
+
+
+KEEP_TOLD = """column => {
+  window.told = [];
+  const region = column.querySelector("[role=status]");
+  new MutationObserver(() => window.told.push(region.textContent)).observe(region, { childList: true });
+}"""
+
+
+async def test_a_screen_reader_hears_what_a_time_has(site_api: Api, windows: Windows) -> None:
+    """The end of reading with the number of posts, also of the next time that is shown."""
+    reader = await named_user(site_api, "hearer")
+    await posts(site_api, reader["id"], "chant 1", "chant 2")
+    window = await windows.open(reader, address({"words": ["chant"]}))
+    column = window.page.locator(".column")
+    await live(column)
+    await column.evaluate(KEEP_TOLD)
+    await press(column, "Look back")
+    show = column.get_by_role("button", name="Show", exact=True)
+    await show.click()
+    voice = column.locator(".state + [role=status]")
+    await expect(voice).to_have_text(re.compile(r"^chant: .+: 2 posts$"))
+    await column.get_by_label("To", exact=True).fill("2020-01-01T10:00")
+    await column.get_by_label("From", exact=True).fill("2020-01-01T09:00")
+    await show.click()
+    await expect(voice).to_have_text(re.compile(r"^chant: .+09:00 to .+10:00: 0 posts$"))
+    told = await window.page.evaluate("told")
+    assert [text.rpartition(": ")[2] for text in told] == ["reading", "2 posts", "0 posts"]
+
+
+PLACES = """panel => [...panel.querySelectorAll(".counts-plot, input, .row > button")]
+  .map(one => one.getBoundingClientRect().top)"""
+
+
+async def test_the_chart_keeps_its_place_while_it_is_counted(site_api: Api, windows: Windows) -> None:
+    """Of an hour, a day and a week: it says that it counts, and nothing moves under the pointer."""
+    reader = await named_user(site_api, "counter")
+    await posts(site_api, reader["id"], "abacus 1")
+    window = await windows.open(reader, address({"words": ["abacus"]}))
+    column = window.page.locator(".column")
+    await live(column)
+    gate = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await gate.wait()
+        await route.continue_()
+
+    await window.page.route("**/v1/rules/counts", hold)
+    await press(column, "Look back")
+    chart, panel = column.locator(".counts"), column.locator(".look-back")
+    places = []
+    for span in ("Hour", "Day", "Week"):
+        await chart.get_by_role("button", name=span, exact=True).click()
+        await expect(chart).to_contain_text("Counting…")
+        places.append(await panel.evaluate(PLACES))
+        gate.set()
+        await expect(chart.locator(".counts-bars")).to_be_visible()
+        await expect(chart).to_contain_text("1 post, at most 1 in")
+        places.append(await panel.evaluate(PLACES))
+        gate.clear()
+    assert places == places[:1] * 6
+    gate.set()
+    await window.page.unroute_all(behavior="wait")

@@ -269,3 +269,26 @@ async def test_the_tables_hold_still_under_the_hand(site_api: Api, windows: Wind
                 return await seen.get_attribute("data-mark") is None
 
             await eventually(is_new, what="a new table")
+
+
+async def test_an_unknown_user_is_told_at_the_field_and_leaves_no_rows(site_api: Api, windows: Windows) -> None:
+    """Nobody takes the rows of other users for those of this one. The server is not asked for the name again."""
+    window = await windows.open(await named_user(site_api, "osip"), "/#/operations", scope=ADMIN)
+    window.expects_refusals = True
+    page = window.page
+    search = page.get_by_role("search")
+    async with await site_api.stream({"track": "unknowable"}, uid=site_api.admin):
+        await window.button("Show").click()
+        rows = page.get_by_role("region", name="Open streams").locator("tbody tr")
+        await expect(rows.filter(has_text="unknowable")).to_be_visible()
+        field = search.get_by_role("textbox", name="Streams of the user")
+        await field.fill("nobody_of_this_name")
+        await window.button("Show").click()
+        await expect(search.get_by_role("alert")).to_have_text("Unknown user.")
+        await expect(rows).to_have_count(0)
+        await expect(page.get_by_text("without waiting polls.")).to_have_count(0)
+        assert await window.faults() == []
+        await field.fill("")
+        await window.button("Show").click()
+        await expect(rows.filter(has_text="unknowable")).to_be_visible()
+        await expect(search.get_by_role("alert")).to_have_count(0)

@@ -44,12 +44,29 @@ async def test_a_mistake_is_marked_in_the_field_where_it_is(site_api: Api, windo
     looks = await page.evaluate(LOOKS)
     assert looks[0] == looks[1], "the two texts lie upon each other"
     described = (await field.get_attribute("aria-describedby") or "").split()
-    await expect(page.locator(f"[id='{described[0]}']")).to_contain_text("unknown operator form:")
+    await expect(page.locator(f"[id='{described[0]}']")).to_contain_text(
+        "Unknown operator `form:`; did you mean `from:`?"
+    )
     await field.fill("toast")
     await expect(page.locator(".mistake")).to_have_count(0)
     await expect(field).not_to_have_attribute("aria-invalid", "true")
     await field.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_no_parenthesis_of_the_console_is_named(site_api: Api, windows: Windows) -> None:
+    """It adds one around conditions with OR. The place of one that the user wrote is that in the field."""
+    window = await windows.open(await named_user(site_api, "rhea"), columns({"words": ["marmalade"]}))
+    window.expects_refusals = True
+    await window.page.keyboard.press("c")
+    builder = window.page.get_by_role("dialog")
+    await builder.get_by_role("combobox", name="Words").fill("marmalade,")
+    field, told = builder.get_by_label("Further conditions"), builder.get_by_role("alert").filter(has_text="closed")
+    await field.fill("(toast OR tea")
+    await expect(told).to_have_text("The ( is not closed; expected a closing parenthesis.")
+    await field.fill("toast (tea")
+    await expect(told).to_have_text("The ( of column 7 is not closed; expected a closing parenthesis.")
+    await field.fill("")
 
 
 async def test_operators_are_completed_and_near_misses_shown(site_api: Api, windows: Windows) -> None:
@@ -104,6 +121,20 @@ async def test_operators_are_completed_and_near_misses_shown(site_api: Api, wind
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+async def test_all_operators_are_in_a_list_that_scrolls(site_api: Api, windows: Windows) -> None:
+    """By Ctrl and the space bar. The arrow keys bring the last one into sight."""
+    user = await named_user(site_api, "roald")
+    page = (await windows.open(user, "/#/people/rules")).page
+    options = page.get_by_role("listbox", name="Operators").get_by_role("option")
+    known = (await site_api.done("GET", "/v1/rules/operators", token=mint(user["id"])))["operators"]
+    field = page.get_by_label("Rule", exact=True)
+    await field.press("Control+Space")
+    await expect(options).to_have_count(len({one["name"] for one in known if one["name"]}))
+    await field.press("ArrowUp")
+    await expect(options.last).to_be_in_viewport()
+    await field.press("Escape")
+
+
 async def test_all_operators_are_a_link_away(site_api: Api, windows: Windows) -> None:
     """In the guide, or where it is not installed, on the page of the API."""
     window = await windows.open(await named_user(site_api, "rupert"), "/#/people/rules")
@@ -140,6 +171,14 @@ async def test_a_rule_is_saved_and_its_draft_outlives_a_reload(site_api: Api, wi
     await field.fill("medlar")
     await window.button("Save the rule").click()
     await expect(page.locator("main")).to_contain_text("2 rules of 1,000")
+    told = page.get_by_role("form", name="Save a rule").get_by_role("alert")
+    for rule, tag, said in (("medlar ", "", "also without a tag"), ("quince OR medlar", "fruit", "with the tag fruit")):
+        await field.fill(rule)
+        await page.get_by_label("Tag, which").fill(tag)
+        await window.button("Save the rule").click()
+        await expect(told.filter(has_text="You")).to_have_text(f"You have saved this rule already, {said}.")
+    await field.fill("medlar OR")
+    await expect(told.first).to_have_text("The rule ends here; expected an operator, such as a word.")
     found = (await site_api.done("GET", "/v1/rules", token=mint(sol["id"])))["rules"]
     assert [(one["rule"], one["tag"]) for one in found] == [("quince OR medlar", "fruit"), ("medlar", "")]
     await window.page.set_viewport_size(PHONE)
@@ -153,7 +192,7 @@ async def test_a_mistake_is_told_once_when_a_rule_is_tried(site_api: Api, window
     window = await windows.open(await named_user(site_api, "siv"), "/#/people/rules")
     window.expects_refusals = True
     page = window.page
-    told = page.locator(".problem").filter(has_text="unknown operator form:", visible=True)
+    told = page.locator(".problem").filter(has_text="Unknown operator `form:`", visible=True)
     field, attempt = page.get_by_label("Rule", exact=True), window.button("Try the past hour")
     await field.fill("quince form:siv")
     await attempt.click()
@@ -196,7 +235,7 @@ async def test_a_saved_rule_is_changed_in_place_and_deleted(site_api: Api, windo
     await changing.get_by_label("Rule", exact=True).fill("medlar")
     await changing.get_by_label("Tag").fill("")
     await changing.get_by_role("button", name="Change the rule").click()
-    await expect(changing.get_by_role("alert")).to_contain_text("already exists")
+    await expect(changing.get_by_role("alert")).to_contain_text("You have saved this rule already")
     await changing.get_by_label("Rule", exact=True).fill("damson")
     await changing.get_by_role("button", name="Change the rule").click()
     await expect(page.get_by_role("button", name="Change damson")).to_be_focused()
@@ -230,9 +269,6 @@ async def test_a_column_of_saved_rules_shows_what_they_match_from_the_moment_the
     await window.button("All").click()
     every = page.get_by_role("region", name="My saved rules", exact=True)
     await expect(every.locator(".text")).to_have_text(["a loquat before"])
-    await page.locator(".column .column-head .menu summary").last.click()
-    await page.locator(".column").last.get_by_role("button", name="Look back").click()
-    await expect(page.locator(".notes")).to_contain_text("To look back, make a column of one rule")
     await window.go("#/people/rules", "2 rules")
     await window.button("trees").click()
     trees = page.get_by_role("region", name="Saved rules: trees", exact=True)
@@ -267,6 +303,23 @@ async def test_a_column_of_saved_rules_shows_what_they_match_from_the_moment_the
     radish = every.locator(".post").filter(has_text="a radish again")
     await radish.get_by_role("button", name="Why").click()
     await expect(radish.locator(".why")).to_contain_text("your rule beds")
+
+
+async def test_a_column_of_saved_rules_offers_only_what_it_can_do(site_api: Api, windows: Windows) -> None:
+    """It cannot look back, and its filter is no rule, unless one gives it conditions."""
+    page = (await windows.open(await named_user(site_api, "tove"), columns({"saved": "all"}))).page
+    column, builder = page.locator(".column"), page.get_by_role("dialog")
+    await column.locator(".column-head .menu summary").click()
+    await expect(column.get_by_role("button", name="Export as CSV")).to_be_visible()
+    await expect(column.get_by_role("button", name="Look back")).to_have_count(0)
+    await column.get_by_role("button", name="Edit filter").click()
+    offers = [builder.get_by_role("button", name=name) for name in ("Save as rule", "Try the past hour")]
+    for offer in offers:
+        await expect(offer).to_be_hidden()
+    await builder.get_by_label("Further conditions").fill("loquat")
+    for offer in offers:
+        await expect(offer).to_be_visible()
+    await builder.get_by_label("Further conditions").fill("")
 
 
 async def test_a_note_lies_over_the_window_on_top(site_api: Api, windows: Windows) -> None:

@@ -40,7 +40,7 @@ def test_operators_are_no_tags(registry: Registry) -> None:
     assert _marks(Rules.parse_with("-track:milk tea", registry), "tea") == [("r1", "")]
     for tag in ("breakfast", "two", "long", "lan", "too", "kind", "urls", "since", "explain"):
         assert _marks(Rules.parse_with(f"{tag}:tea", registry), "tea") == [("r1", tag)]
-    with pytest.raises(RuleError, match="unknown operator firehose:"):
+    with pytest.raises(RuleError, match="unknown operator `firehose:`"):
         Rules.parse_with("firehose:true", registry)
 
 

@@ -14,7 +14,7 @@ export function routesOf(source) {
 
 /** @param {any} source @param {string} path @param {string} method @param {any} operation */
 function routeOf(source, path, method, operation) {
-  const { operationId: id, tags: [tag], summary, security = [], parameters = [], requestBody, responses } = operation;
+  const { operationId: id, tags: [tag], summary, description, security = [], parameters = [], requestBody, responses } = operation;
   const bearer = security.find((way) => "bearer" in way);
   const answers = answersOf(source, responses);
   return {
@@ -31,7 +31,7 @@ function routeOf(source, path, method, operation) {
     answers,
     errors: errorsOf(source, responses),
     streams: answers.some((answer) => answer.media.includes(STREAM_TYPE)), // the answer lasts as long as the connection
-    words: `${method} ${path} ${tag} ${id} ${summary}`.toLowerCase(), // what the search looks through
+    words: wordsOf([method, path, tag, id, summary, description, ...parameters.flatMap(({ name, description }) => [name, description]), ...Object.values(requestBody?.content ?? {}).flatMap((part) => membersOf(source, part.schema))].join(" ")),
   };
 }
 
@@ -67,8 +67,18 @@ export function follow(source, object) {
 /** Return the name of the object to which a `$ref` points; empty if there is none. @param {any} object */
 export const refName = (object) => typeof object?.$ref === "string" ? object.$ref.slice(object.$ref.lastIndexOf("/") + 1) : "";
 
+/** Return the words of a text with a blank before each: so a search finds them by their beginnings. @param {string} text */
+const wordsOf = (text) => ` ${text.toLowerCase()}`.replace(/[^\p{L}\p{N}]+/gu, " ");
+
+/** Return the names and descriptions of the members of a body, and of those within them. @param {any} source @param {any} schema @returns {string[]} */
+function membersOf(source, schema) {
+  const { description, properties = {}, items, anyOf = [], oneOf = [] } = follow(source, schema) ?? {};
+  const inner = [...Object.values(properties), ...anyOf, ...oneOf, ...(items ? [items] : [])];
+  return [description, ...Object.keys(properties), ...inner.flatMap((one) => membersOf(source, one))];
+}
+
 /** Return the routes that have all words of a search. @param {Route[]} routes @param {string} search */
 export function search(routes, search) {
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return routes.filter((route) => words.every((word) => route.words.includes(word)));
+  const words = search.split(/\s+/).map(wordsOf).filter((word) => word.trim());
+  return routes.filter((route) => words.every((word) => route.words.includes(word.trimEnd())));
 }

@@ -19,8 +19,9 @@ class Page {
     this.count = h("p", { class: "docs-count", role: "status" });
     this.search = h("input", { type: "search", id: "docs-search", placeholder: "Search routes", autocomplete: "off", "aria-keyshortcuts": "/", oninput: () => this.filter() });
     this.links = h("ul", { class: "docs-tags" });
+    this.none = h("p", {}, "No route has these words. ", h("button", { type: "button", onclick: () => this.clear() }, "Show all routes"));
     this.main = h("main", { class: "docs-main", id: "main", tabindex: "-1" },
-      introduction(source, client), this.groups.map((group) => group.root),
+      introduction(source, client), this.none, this.groups.map((group) => group.root),
       operators(source), dialects(source), errorTable(source), objects(source));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
       h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
@@ -46,7 +47,8 @@ class Page {
     const shown = this.groups.map((group) => ({ group, count: group.sections.filter((section) => !section.root.hidden).length }));
     for (const { group, count } of shown) group.root.hidden = count === 0;
     this.main.classList.toggle("docs-searching", this.search.value.trim() !== "");
-    this.count.textContent = wanted.length ? `${wanted.length} of ${this.routes.length} routes` : "No route has these words.";
+    this.none.hidden = wanted.length > 0;
+    this.count.textContent = `${wanted.length} of ${this.routes.length} routes`;
     fill(this.links, shown.filter(({ count }) => count).map(({ group, count }) =>
       h("li", {}, h("a", { href: `#tag-${group.name}` }, titleOf(group.name), h("span", { class: "muted" }, count)))));
   }

@@ -2,7 +2,7 @@
 /** All open streams of the server: whose they are, which are the largest, and a button that ends one. */
 
 import { fill, h, isolate } from "../dom.js";
-import { choice, form, problemBox, told } from "../forms.js";
+import { choice, explain, form, problemBox } from "../forms.js";
 import { counted, streamText, userLink } from "../people/text.js";
 import { bytes, grid, line, plain, since } from "./tables.js";
 
@@ -25,9 +25,9 @@ export class Clients {
     this.problem = problemBox();
     this.count = h("p", { class: "muted", role: "status" });
     const user = h("input", { "aria-label": "Streams of the user", placeholder: "username", autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
-    const find = form({ class: "row nowrap", role: "search" }, [user, h("button", {}, "Show"), problemBox()], () => this.change({ user: user.value.trim().replace(/^@/, ""), pages: [] }));
+    const find = form({ role: "search" }, [h("div", { class: "row nowrap" }, user, h("button", {}, "Show")), this.problem], () => this.change({ user: user.value.trim().replace(/^@/, ""), pages: [] }));
     const by = choice({ class: "row", "aria-label": "Rows" }, { stream: "Each stream", user: "By user" }, (by) => void this.change({ by, sort: by === "user" ? "streams" : "behind", pages: [] }));
-    this.root = h("section", { class: "card ops-section" }, h("h2", { id: ID }, "Open streams"), h("div", { class: "row" }, find, by), this.problem, this.body, this.count);
+    this.root = h("section", { class: "card ops-section" }, h("h2", { id: ID }, "Open streams"), h("div", { class: "row" }, find, by), this.body, this.count);
   }
 
   /** @param {Partial<Clients["view"]>} view */
@@ -44,11 +44,14 @@ export class Clients {
   async load() {
     const { view } = this;
     this.asked = Date.now();
-    await told(this.problem, async () => {
-      const query = { sort: view.sort, count: PAGE, user: view.user || null, before: view.pages.at(-1) };
-      const answer = await this.app.client.request("GET", `/v1/admin/streams${view.by === "user" ? "/users" : ""}`, { query });
-      if (this.view === view) this.draw(answer);
-    });
+    const query = { sort: view.sort, count: PAGE, user: view.user || null, before: view.pages.at(-1) };
+    const [answer, error] = await this.app.client.request("GET", `/v1/admin/streams${view.by === "user" ? "/users" : ""}`, { query }).then((answer) => [answer], (error) => [null, error]);
+    if (this.view !== view) return;
+    fill(this.problem, error && explain(error, "user"));
+    if (answer) return this.draw(answer);
+    if (error.param !== "user") return; // the rows are the last that arrived
+    this.asked = Infinity; // a user who is unknown is not asked for again
+    for (const place of [this.body, this.count]) fill(place);
   }
 
   draw({ streams, users, next, total, complete }) {

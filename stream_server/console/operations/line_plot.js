@@ -49,10 +49,12 @@ export class LinePlot {
     const lowest = this.best((sample) => -this.value(sample));
     if (!highest || !lowest) return;
     this.scale = this.value(highest) || 1;
-    const found = runs(this.samples);
-    const points = (/** @type {Sample[]} */ run) => run.map((sample) => `L${this.place(sample)}`).join("");
-    this.line.setAttribute("d", found.map((run) => `M${points(run).slice(1)}h0`).join(""));
-    this.area.setAttribute("d", found.map((run) => `M${this.x(run[0])} 1${points(run)}V1z`).join(""));
+    const path = (/** @type {(sample: Sample) => string} */ begin, /** @type {string} */ end) => this.samples.map((sample, at) => {
+      if (at && sample.time - this.samples[at - 1].time <= BREAK_MS) return `L${this.place(sample)}`;
+      return (at ? end : "") + begin(sample);
+    }).join("") + end;
+    this.line.setAttribute("d", path((sample) => `M${this.place(sample)}`, "h0"));
+    this.area.setAttribute("d", path((sample) => `M${this.x(sample)} 1L${this.place(sample)}`, "V1z"));
     this.peak.setAttribute("d", `M${this.place(highest)}h0`);
     const most = `at most ${this.text(highest)} at ${clock(highest.time)}`;
     const minutes = Math.max(1, Math.round(this.span / 60_000));
@@ -87,14 +89,4 @@ export class LinePlot {
     this.range.value = String(sample ? this.samples.indexOf(sample) : this.samples.length - 1);
     this.range.setAttribute("aria-valuetext", text || this.text(this.samples.at(-1)));
   }
-}
-
-/** Return the samples in runs without gaps. @param {Sample[]} samples */
-function runs(samples) {
-  const found = /** @type {Sample[][]} */ ([]);
-  samples.forEach((sample, at) => {
-    if (at && sample.time - samples[at - 1].time <= BREAK_MS) found.at(-1)?.push(sample);
-    else found.push([sample]);
-  });
-  return found;
 }

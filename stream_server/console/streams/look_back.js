@@ -40,7 +40,6 @@ export class LookBack {
   /** Opens or closes the part of the column's head in which a time is chosen. */
   toggle() {
     const { rule, app, element } = this.column;
-    if (this.isForward) return app.say("Saved rules change along the log, so their column reads it forward only. To look back, make a column of one rule.", "warn");
     this.panel.hidden = !this.panel.hidden;
     if (this.panel.hidden) return element.focus();
     this.brush = new Brush((range) => this.show(range), this.range);

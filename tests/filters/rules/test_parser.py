@@ -54,7 +54,8 @@ def test_a_refusal_has_column_and_expected_token(registry: Registry, text: str, 
         Rule.parse(text, registry)
     error = refusal.value
     assert (error.column, error.expected) == (column, expected)
-    assert error.message.endswith(f"column {column}: expected {expected}")
+    hint = expected if expected.startswith("did you mean") else f"expected {expected}"
+    assert error.message.endswith(f"; column {column}: {hint}")
     assert (error.param, error.code, isinstance(error, ParameterError)) == ("rule", "invalid_parameter", True)
 
 

@@ -24,7 +24,7 @@ from tests.stream_server.web.world import World
         ("GET", "/v1/events?folow=1", {}, "did you mean `follow`?"),
         ("GET", "/v1/stream?track=tea&kinds=likes", {}, "did you mean `like`?"),
         ("GET", "/v1/stream/user?kind=post", {}, "did you mean `kinds`?"),
-        ("GET", "/v1/stream?rule=tea%20author:ada", {}, "expected from:"),
+        ("GET", "/v1/stream?rule=tea%20author:ada", {}, "did you mean `from:`?"),
         ("GET", "/v1/stream?rule=tea%20has:image", {}, "did you mean `images`?"),
         ("GET", "/v1/stream?track=#tea", {}, "a `#` is written as %23"),
         ("GET", "/v1/stream?track=tea,", {}, "a `#` is written as %23"),
