@@ -64,7 +64,7 @@ export function memoryStore() {
 
 /** Requests to one server, with a session whose token stays fresh. */
 export class Client {
-  /** @internal @type {Set<(session: Session | null) => void>} */ listeners = new Set();
+  /** @internal @type {Set<(session: Session | null, refusal?: ApiError) => void>} */ listeners = new Set();
   /** @internal @type {any} */ timer = undefined;
   /** @internal @type {Set<Stream>} */ streams = new Set();
   /** @internal Whether the address has ever answered; the page's own has, since it sent the page. */ hasAnswered;

@@ -117,7 +117,7 @@ async def test_a_subscription_s_row_keeps_the_focus(site_api: Api, windows: Wind
     await closed(page)
     await expect(menu.locator("summary")).to_be_focused()
     await chosen(menu, "New secret", by_keys)
-    await expect(row).to_contain_text("whsec_")
+    await expect(page.locator(".secret")).to_contain_text("whsec_")
     await expect(menu.locator("summary")).to_be_focused()
     for end in ("Cancel", "Save"):
         await chosen(menu, "Edit", by_keys)
