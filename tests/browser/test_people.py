@@ -272,7 +272,7 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await expect(hers.button("Cancel request")).to_be_visible()
     await his.page.get_by_role("link", name="Follow requests").click()
     await his.button("Approve").click()
-    await expect(his.page.get_by_text("Nobody waits")).to_be_hidden()
+    await expect(his.page.get_by_text("Nobody waits")).to_be_visible()
     await hers.page.get_by_role("link", name="Lists").first.click()
     await hers.button("New list").click()
     await hers.page.get_by_label("Name").fill("Readers")
