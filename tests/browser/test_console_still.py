@@ -521,7 +521,7 @@ async def test_a_server_that_stands_still_is_not_live(frozen: Server, browser: B
         await eventually(lambda: window.page.evaluate("sockets.length > 2"), what="another socket")
 
 
-@pytest.mark.parametrize("view", ["streams", "people", "operations"])
+@pytest.mark.parametrize("view", [pytest.param("streams", marks=pytest.mark.nightly), "people", "operations"])
 async def test_each_view_says_that_a_server_stands_still(view: str, tmp_path: Path, browser: Browser) -> None:
     """In the same words in all views, before a heartbeat is overdue; and that it is back."""
     with freezable(tmp_path / "frozen") as server:

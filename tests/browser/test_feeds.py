@@ -72,7 +72,7 @@ async def open_json(window: Window, post: Locator) -> None:
 
 async def close_json(window: Window, post: Locator) -> None:
     await window.page.keyboard.press("Escape")
-    await expect(window.page.get_by_role("dialog")).to_have_count(0)
+    await expect(window.page.locator("dialog")).to_have_count(0)  # which its event `close` takes away
     await window.page.mouse.move(5, 5)
 
 

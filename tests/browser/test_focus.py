@@ -36,7 +36,7 @@ async def closed(page: Page) -> None:
     await expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-@pytest.mark.parametrize("choose", [by_keys, by_mouse])
+@pytest.mark.parametrize("choose", [by_keys, pytest.param(by_mouse, marks=pytest.mark.nightly)])
 async def test_a_column_s_menu_has_the_focus_after_a_choice(site_api: Api, windows: Windows, choose: Choose) -> None:
     """A window returns it to the menu. The last column that is closed passes it to a button."""
     user = await named_user(site_api, "foci" + choose.__name__)
@@ -58,7 +58,7 @@ async def test_a_column_s_menu_has_the_focus_after_a_choice(site_api: Api, windo
     await expect(page.locator(".empty").get_by_role("button", name="Add a column")).to_be_focused()
 
 
-@pytest.mark.parametrize("choose", [by_keys, by_mouse])
+@pytest.mark.parametrize("choose", [by_keys, pytest.param(by_mouse, marks=pytest.mark.nightly)])
 async def test_a_post_s_menu_has_the_focus_after_a_choice(site_api: Api, windows: Windows, choose: Choose) -> None:
     """So the arrows go on from the post, in a column and in People."""
     name = "berry" + choose.__name__

@@ -53,7 +53,7 @@ async def live(column: Locator) -> None:
     await expect(column.locator(".state")).to_contain_text("live")
 
 
-@pytest.mark.parametrize("kind", ["rule", "following", "sample"])
+@pytest.mark.parametrize("kind", ["rule", "following", pytest.param("sample", marks=pytest.mark.nightly)])
 async def test_older_posts_come_page_by_page_to_the_end_of_the_log(site_api: Api, windows: Windows, kind: str) -> None:
     """Each comes once, in order, for a column with a rule as for one without. The end is told in words."""
     reader = await named_user(site_api, f"older{kind}")

@@ -1,7 +1,7 @@
 """Runs the first tier in a clone on a fresh Debian with its own Python.
 
-For Debian 12: `python -m tests.packages.debian_suite bookworm`. With `--half` it runs what depends most on the
-interpreter and on the machine, and half of the other files. Debian 12 and 13 run different halves.
+For Debian 12: `python -m tests.packages.debian_suite bookworm`. With `--part` it runs what depends most on the
+interpreter and on the machine, and a third of the other files. Debian 12 and 13 run different thirds.
 """
 
 import subprocess
@@ -26,15 +26,15 @@ ON_EACH = (
     "tests/filters/", "tests/packages/", "tests/set_up/", "tests/stream_server/client/", "tests/stream_server/runtime/",
     "tests/stream_server/web/http/", "tests/stream_server/web/websocket/",
 )  # fmt: skip
-"""Tests of what the interpreter and the machine decide: patterns, processes, sockets, TLS. No half leaves them out."""
+"""Tests of what the interpreter and the machine decide: patterns, processes, sockets, TLS. No part leaves them out."""
 
 
-def files(suite: str, *, half: bool) -> Iterator[str]:
+def files(suite: str, *, part: bool) -> Iterator[str]:
     """Yield the paths of the files with tests that a Debian runs, relative to the checkout."""
     wanted = 0 if suite == "bookworm" else 1
     paths = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/**/test_*.py"))
     for number, path in enumerate(each for each in paths if not each.startswith(ELSEWHERE)):
-        if not half or path.startswith(ON_EACH) or number % 2 == wanted:
+        if not part or path.startswith(ON_EACH) or number % 3 == wanted:
             yield path
 
 
@@ -44,7 +44,7 @@ def main(suite: str, *options: str) -> int:
     if root is None:
         sys.stderr.write(f"no Debian {suite}: as root, `sh .ci/root.sh {suite}` makes it with debootstrap\n")
         return 1
-    chosen = " ".join(files(suite, half="--half" in options))
+    chosen = " ".join(files(suite, part="--part" in options))
     with tempfile.TemporaryDirectory(prefix="sst-", dir=root / "tmp") as folder:
         machine = Machine(Path(folder), "python3", root)
         clone = machine.folder / "clone"

@@ -76,13 +76,14 @@ function suspensions(page) {
   const { me, app: { undo } } = site;
   const all = "/v1/admin/suspensions";
   const note = h("input", NOTE);
+  const load = () => void (page.ended || feed.restart()); // again when it is done: an answer on its way may not have it
   const add = loginForm(site, (user) => {
     const path = `${all}/${user.id}`;
     if (user.id === me.id) throw refusal("you cannot suspend yourself", "login");
     if (undo.has("PUT", path)) throw refusal(`@${user.login} is suspended already`, "login");
     const item = { ...user, since: new Date().toISOString(), suspension: { by: me.id, note: note.value } };
-    undo.later({ text: `@${user.login} ${SUSPENDED}`, method: "PUT", path: `${path}?note=${encodeURIComponent(note.value)}`, item, undone: () => undo.take(`row-${path}`) });
-    void feed.restart();
+    undo.later({ text: `@${user.login} ${SUSPENDED}`, method: "PUT", path: `${path}?note=${encodeURIComponent(note.value)}`, item, undone: () => undo.take(`row-${path}`), done: load });
+    load();
   }, note, h("button", { class: "danger" }, "Suspend"));
   const feed = named(page, all, "users", {}, "Nobody is suspended.", ({ suspension }) => [suspension.by], (user) => {
     const { by, note: reason } = user.suspension;
