@@ -146,6 +146,7 @@ function leave() {
   if (mounted?.resume) state.parked.put(view, { mounted, userId, root, goBack });
   else mounted?.unmount?.();
   root = next;
+  for (const window of document.querySelectorAll("dialog")) window.close(); // it would lie over what comes
 }
 
 /** Ends the session by `end()`, so that whoever was signed in leaves nothing to come back to. @param {() => any} end */
@@ -158,7 +159,6 @@ async function leaveForGood(end) {
 /** @param {string} [reason] */
 function showDoor(reason) {
   leave();
-  for (const window of document.querySelectorAll("dialog")) window.close(); // it would lie over the door
   app.title("Sign in");
   drawBar();
   showSignIn(root, client, reason);

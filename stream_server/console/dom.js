@@ -129,6 +129,7 @@ export function menu(label, entries, look = "button quiet") {
   const root = h("details", { class: "menu" }, h("summary", { class: look, "aria-label": label, title: label }, icon("more")), h("div", { class: "menu-list" }, entries));
   const close = () => { root.open = false; };
   const goBack = () => (close(), root.querySelector("summary").focus());
+  root.addEventListener("toggle", () => root.open && root.lastElementChild.scrollIntoView({ block: "nearest", inline: "nearest" })); // that of a low row is out of sight
   root.addEventListener("click", (/** @type {any} */ event) => { if (event.target.closest("button")) goBack(); }, true); // before the deed: a window returns the focus to what had it
   root.addEventListener("focusout", (/** @type {FocusEvent} */ event) => { if (!root.contains(/** @type {Node} */ (event.relatedTarget))) close(); });
   root.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => { if (event.key === "Escape" && root.open) goBack(); });

@@ -95,6 +95,20 @@ async def test_a_report_that_waits_stands_among_the_decided(site_api: Api, windo
     await expect(report).to_contain_text("dismissed")
 
 
+async def test_a_suspension_by_a_report_is_in_the_list_once_it_is_done(site_api: Api, windows: Windows) -> None:
+    """Of a page that was opened before."""
+    ute, vito = await named_user(site_api, "ute_m"), await named_user(site_api, "vito_m")
+    body = {"user": vito["id"], "reason": "spam", "note": "vito_m sells"}
+    await site_api.done("POST", "/v1/reports", token=mint(ute["id"]), json=body)
+    window = await windows.open(ute, "/#/people/moderation", scope=ADMIN)
+    report = window.page.get_by_role("article").filter(has_text="vito_m sells")
+    await report.get_by_role("button", name="Suspend user").click()
+    await window.page.get_by_role("link", name="Suspensions").click()
+    await expect(window.page.locator(".feed-list")).to_have_attribute("aria-busy", "false")
+    await window.button("Dismiss").click()  # the note
+    await expect(window.page.locator(".user-row").filter(has_text="@vito_m")).to_be_visible()
+
+
 async def test_no_list_says_that_nobody_is_there_while_somebody_is_added(site_api: Api, windows: Windows) -> None:
     """A block that waits is told as done."""
     tilda, udo = await named_user(site_api, "tilda_m"), await named_user(site_api, "udo_m")

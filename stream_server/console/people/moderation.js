@@ -51,14 +51,14 @@ function reports(page) {
 
 /** @param {Page} page @param {any} one */
 function report(page, one) {
-  const { me, app: { undo } } = page.site;
+  const { me, view, app: { undo } } = page.site;
   const { user, status } = one.reported;
   const sign = (/** @type {any} */ { outcome, id }) => `report-${id}-${outcome ? "decided" : "open"}`;
   const note = h("input", { ...NOTE, "aria-label": "Note of the decision" });
   const decide = (/** @type {string} */ outcome, /** @type {string} */ label, /** @type {string} */ text, kind = "") =>
     h("button", { type: "button", class: kind, onclick: () => {
       const item = { ...one, outcome, decided: new Date().toISOString(), decided_by: me.id, remark: note.value };
-      undo.later({ text, method: "PATCH", path: `/v1/admin/reports/${one.id}`, body: { outcome, note: note.value }, hides: sign(one), item, undone: () => undo.take(sign(item)) });
+      undo.later({ text, method: "PATCH", path: `/v1/admin/reports/${one.id}`, body: { outcome, note: note.value }, hides: sign(one), item, undone: () => undo.take(sign(item)), done: () => view.path[1] === "suspensions" && view.reload() });
     } }, label);
   return undo.tie(h("article", { class: "stack", "aria-label": `Report: ${one.reason}` },
     h("div", { class: "entry" }, h("strong", {}, one.reason), h("span", {}, "of ", user ? userLink(user.login) : "a deleted account"), h("span", { class: "muted" }, "by ", who(page, one.uid), ", ", when(one.posted))),
