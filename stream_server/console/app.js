@@ -76,6 +76,7 @@ export const app = {
 function say(text, kind = "ok") {
   const dismiss = () => { if (getSelection()?.isCollapsed ?? true) note.remove(); }; // else its text is being copied
   const note = h("p", { class: ["note", kind], title: "A click dismisses this", onclick: dismiss, ...unhurried(() => note.remove(), kind === "ok" ? 4000 : 9000) }, text);
+  [...notes.children].find((each) => each.textContent === text)?.remove(); // the same is told once
   notes.append(note);
 }
 

@@ -75,7 +75,7 @@ export class Chips {
     if (!texts.length) return;
     for (const text of texts) {
       try {
-        if (Math.max(this.values.length, refused.length) >= MAX_VALUES) throw new Error(`There can be ${MAX_VALUES} at most.`);
+        if (Math.max(this.values.length, refused.length) >= MAX_VALUES) throw new Error(`There can be ${MAX_VALUES} at most. The others wait in the field.`);
         const value = (await this.options.accept?.(text)) ?? text;
         if (!this.values.includes(value)) this.values.push(value);
       } catch (error) {

@@ -3,7 +3,7 @@
 
 import { shelf } from "./dom.js";
 
-const FRAMES = 3; // rows get their heights when they come into sight, and those above move the others
+const FRAMES = 12; // rows get their heights when they come into sight, on a busy machine late, and those above move the others
 
 /**
  * Notes the place in an element and in the scrolled elements within, by the first row in sight.
