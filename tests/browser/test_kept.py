@@ -364,6 +364,7 @@ async def compose(keyboard: CDPSession, text: str, keys: dict[str, int]) -> None
 async def test_words_come_from_input_methods_and_from_the_clipboard(windows: Windows, site_api: Api) -> None:
     """What is composed is not taken before its end, and its keys are not for the page. A list becomes several words."""
     window = await windows.open(await named_user(site_api, "kaoru"), columns("old"))
+    window.expects_refusals = True  # of a rule that is half written, if it is checked just then
     page = window.page
     await expect(page.locator(".column .state")).to_contain_text("live")
     keyboard = await page.context.new_cdp_session(page)
