@@ -361,6 +361,9 @@ async def compose(keyboard: CDPSession, text: str, keys: dict[str, int]) -> None
         await keyboard.send("Input.dispatchKeyEvent", event)
 
 
+TOO_MANY = "There can be 50 at most. The others wait in the field."
+
+
 async def test_words_come_from_input_methods_and_from_the_clipboard(windows: Windows, site_api: Api) -> None:
     """What is composed is not taken before its end, and its keys are not for the page. A list becomes several words."""
     window = await windows.open(await named_user(site_api, "kaoru"), columns("old"))
@@ -393,7 +396,7 @@ async def test_words_come_from_input_methods_and_from_the_clipboard(windows: Win
         for _ in taken:
             await words.press("Backspace")
     await words.evaluate(PASTE, ",".join(map(str, range(2000))))
-    await expect(page.get_by_role("alert").filter(has_text="There can be 50 at most. The others wait in the field.")).to_be_visible()
+    await expect(page.get_by_role("alert").filter(has_text=TOO_MANY)).to_be_visible()
     await expect(chips).to_have_count(50)
 
     await window.open("/docs")
@@ -440,7 +443,7 @@ async def test_a_megabyte_in_the_builder_is_cut(windows: Windows, site_api: Api,
     words, rule = page.get_by_role("combobox", name="Words"), page.get_by_label("Further conditions")
     text = "".join(f"word{number}{ends}" for number in range(100_000))
     await words.evaluate(PASTE, text)
-    problem = "There can be 50 at most. The others wait in the field." if ends == "," else "No more than 1,024 fit in here: the rest was cut off."
+    problem = TOO_MANY if ends == "," else "No more than 1,024 fit in here: the rest was cut off."
     await expect(page.locator(".field", has=words).get_by_role("alert")).to_have_text(problem)
     assert len(await words.input_value()) <= 1024
     await expect(page.locator(".builder .chip-text")).to_have_count(50 if ends == "," else 0)
