@@ -168,6 +168,6 @@ async def test_ages_go_on_within_a_minute(site_api: Api, site_server: Server, br
         await window.page.evaluate(KEEP, session(yola, "read write stream"))
         await window.open("/#/people/@yann")
         age = window.post("a dugong").locator("time")
-        await expect(age).to_have_text(re.compile(r"^(now|\d+ s)$"))
+        await expect(age).to_have_text(re.compile(r"^(now|\d+ s ago|1 min ago)$"))
         await window.page.evaluate(LATER)
-        await expect(age).to_have_text("2 min ago")
+        await expect(age).to_have_text(re.compile(r"^[2-9] min ago$"))

@@ -74,8 +74,12 @@ async def test_a_note_goes_by_a_click_and_stays_while_one_reads_it(
         await page.evaluate("kept => localStorage.setItem('stream-server.session', kept)", kept)
         await page.goto(site_server.address + columns("sorrel"))
         await expect(page.locator(".column .state")).to_contain_text("live")
+        await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 5"))  # a note lasts four seconds
         await page.evaluate(SAY, "a first note")
+        await note.hover()
+        await page.clock.resume()  # for axe
         assert await window.faults() == []
+        await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 5"))
         await note.click()
         await expect(note).to_have_count(0)
         await page.evaluate(SAY, "a second note")
