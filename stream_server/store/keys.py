@@ -56,6 +56,7 @@ OPERATOR = "only with a token for ingest, which the operator issues"
 CORE_KEYS: tuple[Key, ...] = (
     Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `removed` …", ONE),
     Key("never", "{core}:never", "", "none", "never exists; each script declares it, against a slot that moves", ONE),
+    Key("confirmed", "{core}:confirmed", "", "STRING", "empty; written before replicas confirm a write", ONE),
     Key("log", "{core}:log", "", "STREAM", "events: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)", LOG),
     Key("sizes", "{core}:sizes", "", "ZSET", "bytes of all entries up to some of them, scored by the number", LOG),
     Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id", LOG),
@@ -186,6 +187,7 @@ _NAME_BY_PREFIX = {key.prefix: key.name for key in ALL_KEYS if key.tail}
 META = _PREFIX_BY_NAME["meta"]
 NEVER = _PREFIX_BY_NAME["never"]
 """A key that is never written. Each script declares it."""
+CONFIRMED = _PREFIX_BY_NAME["confirmed"]
 LOG = _PREFIX_BY_NAME["log"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]

@@ -269,10 +269,12 @@ class ScriptRunner:
         seconds_left = max(0.0, deadline - time.monotonic())
         wait: list[Command] = []
         if min_write_replicas:
+            # From Redis 7.2 on, WAIT asks only for what its own connection has changed. A write that Redis had made
+            # already, or that finds nothing to change, changes nothing. So each call changes something before WAIT.
             # The rest of the time is for the reply. WAIT would wait for 0 ms without limit.
-            wait = [("WAIT", min_write_replicas, max(1, int(seconds_left * 1000 * 0.8)))]
+            wait = [("SET", keys.CONFIRMED, ""), ("WAIT", min_write_replicas, max(1, int(seconds_left * 1000 * 0.8)))]
         replies = await self._redis.run_pipeline([*commands, *wait], seconds_left)
-        replica_count = replies.pop() if wait else 0
+        replica_count = _pop_replica_count(replies) if wait else 0
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:
             try:
@@ -283,7 +285,7 @@ class ScriptRunner:
                 if len(unknown) < len(commands):
                     raise NoReply from error  # Redis ran the other commands
                 raise
-            replica_count = again.pop() if wait else 0
+            replica_count = _pop_replica_count(again) if wait else 0
             for i, reply in zip(unknown, again, strict=True):
                 replies[i] = reply
         return _Replies(replies, replica_count)
@@ -307,6 +309,13 @@ class ScriptRunner:
                     budget.trace.written = max(position, budget.trace.written or position)
         first_time = dict(zip(self._scripts[script].declared.results, extra, strict=False))
         return WriteReply(is_repeat, value, first_time, position)
+
+
+def _pop_replica_count(replies: list[Any]) -> int | ResponseError:
+    """Take the replies of SET and WAIT from the end. Return the number of replicas, or the error of either command."""
+    changed, count = replies[-2:]
+    del replies[-2:]
+    return changed if isinstance(changed, ResponseError) else count
 
 
 def parse_reply_position(reply: bytes) -> Position | None:

@@ -22,11 +22,12 @@ KEPT = "{core}:request:c:"
 
 KEYED = [row for row in routes.ROUTE_TABLE if row.accepts_idempotency_key and row.dialect is None]
 ELSEWHERE = frozenset({
-    "never", "rollbacks", "asleep", "ticket", "sign_in", "parked", "failing", "deliverers", "leases", "expiry",
-    "expired", "subjects", "foreign", "ingested", "processes", "samples", "answers", "rates", "streams", "visited",
-    "revoked", "strangers", "sessions", "talk_requests", "invitations", "invited", "unswept",
+    "never", "confirmed", "rollbacks", "asleep", "ticket", "sign_in", "parked", "failing", "deliverers", "leases",
+    "expiry", "expired", "subjects", "foreign", "ingested", "processes", "samples", "answers", "rates", "streams",
+    "visited", "revoked", "strangers", "sessions", "talk_requests", "invitations", "invited", "unswept",
 })  # fmt: skip
-"""Rows of keys that these requests do not make: of the operator, an issuer, jobs, streams, log-ins and consent."""
+"""Rows of keys that these requests do not make: of the operator, an issuer, jobs, streams, log-ins, consent and
+`write_replicas`."""
 
 
 @pytest.fixture

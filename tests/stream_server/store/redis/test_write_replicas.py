@@ -80,6 +80,26 @@ async def test_a_write_without_a_replica_has_an_unknown_outcome_until_a_replica_
         assert entries(pair.replica) == 1
 
 
+@pytest.mark.parametrize("deed", ["a post under its key", "a like, which is made already"])
+async def test_a_repetition_that_changes_nothing_is_unknown_too_on_a_new_connection(pair: Pair, deed: str) -> None:
+    """WAIT by itself asks only for what its connection has changed (from Redis 7.2 on), and here that is nothing."""
+    async with _opened(pair.primary) as store:
+        status = await pair.post(store)
+
+    async def write(store: Store) -> object:
+        return await (store.likes.like(pair.author, status, new_key()) if "like" in deed else pair.post(store, "key"))
+
+    pair.replica.pause()
+    for _ in range(2):
+        async with _opened(pair.primary, replicas=1, seconds=SHORT) as store:
+            with pytest.raises(OutcomeUnknown):
+                await write(store)
+    pair.replica.resume()
+    async with _opened(pair.primary, replicas=1) as store:
+        assert await write(store)
+        assert entries(pair.replica) == entries(pair.primary) == 2
+
+
 async def test_too_many_required_replicas_refuse_writes_and_not_reads(pair: Pair) -> None:
     async with _opened(pair.primary, replicas=2, seconds=SHORT) as store:
         with pytest.raises(OutcomeUnknown, match="the write was made, but 1 of the 2 replicas that must confirm it"):
