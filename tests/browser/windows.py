@@ -176,13 +176,20 @@ class Windows:
         return window
 
     async def close(self) -> None:
-        """End the test: no window may have failed. The windows stay for the next test, with nobody signed in."""
+        """End the test: no window may have failed. The windows stay for the next test, with nobody signed in.
+
+        Less those that expect refusals: one may still be on its way.
+        """
         failures = [failure for window in self._all[: self._used] for failure in window.failures]
-        for window in self._all[: self._used]:
+        used, self._all = self._all[: self._used], self._all[self._used :]
+        for window in used:
             await window.page.unroute_all()
+            if window.expects_refusals:
+                await window.page.context.close()
+                continue
             await window.page.evaluate(LEAVE)
             window.failures.clear()
-            window.expects_refusals = False
+            self._all.append(window)
         self._used = 0
         assert failures == [], failures
 
