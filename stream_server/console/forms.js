@@ -5,8 +5,8 @@ import { ApiError } from "./client.js";
 import { fill, h } from "./dom.js";
 import { store, stored } from "./stored.js";
 
-/** What the wire calls a login is a username to a person; what stands in quotes stays. @param {string} text */
-export const forPeople = (text) => text.replace(/(?<!['"\w:])`?\blogin(s?)\b`?(?!['":\w])/g, "username$1");
+/** What the wire calls a login is a username to a person, and a status is a post; what stands in quotes stays. @param {string} text */
+export const forPeople = (text) => text.replace(/^unknown status$/, "this post is no longer there").replace(/(?<!['"\w:])`?\blogin(s?)\b`?(?!['":\w])/g, "username$1");
 
 /** A sentence for a person about what went wrong. @param {unknown} error @param {string} [place] the parameter at whose field it stands @param {string} [said] instead of the error's own message */
 export function explain(error, place, said) {
@@ -14,7 +14,8 @@ export function explain(error, place, said) {
   const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
   const where = error.param && error.param !== place ? ` (${error.param})` : "";
   const message = forPeople((said ?? error.message) + where);
-  return `${message[0]?.toUpperCase() ?? ""}${message.slice(1)}${message.endsWith("?") ? "" : "."}${wait}`;
+  const begin = /^\w+:/.test(message) ? message[0] : message[0]?.toUpperCase(); // the name of an operator stays
+  return `${begin ?? ""}${message.slice(1)}${message.endsWith("?") ? "" : "."}${wait}`;
 }
 
 /** What the page refuses by itself, as the server would. @param {string} message @param {string} [param] the field */

@@ -68,5 +68,5 @@ export function showRate(perSecond) {
 /** @param {number} ms */
 export function showAge(ms) {
   if (Number.isNaN(ms)) return "–";
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${number(ms / 1000)} s`;
+  return ms < 1000 ? `${Math.max(1, Math.round(ms))} ms` : `${number(ms / 1000)} s`;
 }

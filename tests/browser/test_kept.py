@@ -493,9 +493,12 @@ WRITTEN = """async () => {
   const { showAge, showRate } = await import("/console/plot.js");
   const { counted } = await import("/console/people/text.js");
   return [...[1234567, 0, 9.96, 12.4].map(n => number(n)), ...[1234.5, 0.0123].map(plain), ...[1536, 7].map(bytes),
-          showAge(1234), ...[1234, 1.25].map(showRate), counted(1234, "post")];
+          showAge(0.2), showAge(1234), ...[1234, 1.25].map(showRate), counted(1234, "post")];
 }"""
-WANTED = ["1,234,567", "0", "10", "12", "1,235", "0.012", "1.5 KiB", "7 B", "1.2 s", "1,234/s", "1.3/s", "1,234 posts"]
+WANTED = [
+    "1,234,567", "0", "10", "12", "1,235", "0.012", "1.5 KiB", "7 B", "1 ms", "1.2 s", "1,234/s", "1.3/s",
+    "1,234 posts",
+]  # fmt: skip
 
 
 async def test_numbers_and_names_are_written_in_one_way(windows: Windows, site_api: Api) -> None:

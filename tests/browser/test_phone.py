@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.test_console_columns import columns
 from tests.browser.windows import opened, sign_in_link
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
@@ -112,3 +113,26 @@ async def test_no_page_is_wider_than_a_phone(api: Api, server: Server, browser: 
         await check(found, page, "docs")
     told = [f"{name}: {fault}" for name, faults in found.items() for fault in faults]
     assert not told, "\n".join(told)
+
+
+CUT = """tab => {
+  const name = tab.querySelector("bdi");
+  const { left, right } = name.getBoundingClientRect();
+  const { left: begin, right: end } = tab.getBoundingClientRect();
+  const isInside = left >= begin && right <= end;
+  return { isInside, isCut: name.scrollWidth > name.clientWidth, how: getComputedStyle(name).textOverflow };
+}"""
+
+
+async def test_a_tab_with_a_long_name_tells_that_it_is_cut(
+    site_api: Api, site_server: Server, browser: Browser
+) -> None:
+    """Its begin is seen, and "…" for the rest."""
+    async with opened(site_server, browser, viewport={"width": 360, "height": 640}) as window:
+        await window.follow(await sign_in_link(site_server, await site_api.user()))
+        await window.open(columns("a-word-for-which-nobody-has-the-room-on-a-phone", "short"))
+        tabs = window.page.locator(".column-tabs button:has(bdi)")
+        await expect(tabs).to_have_count(2)
+        long, short = [await tab.evaluate(CUT) for tab in await tabs.all()]
+        assert long == {"isInside": True, "isCut": True, "how": "ellipsis"}
+        assert not short["isCut"]

@@ -39,6 +39,21 @@ RATES = """async () => {
 }"""
 """Rates after posts of some seconds, by a clock of the test's own."""
 
+REFUSALS = """async () => {
+  const { explain } = await import("/console/forms.js");
+  const { ApiError } = await import("/console/client.js");
+  return ["lang: has no value", "unknown status", "the login is taken"]
+    .map(message => explain(new ApiError(400, { code: "invalid_parameter", message })));
+}"""
+
+TIMES = """async () => {
+  const { words } = await import("/console/streams/brush.js");
+  const at = hours => Date.now() + 3_600_000 * hours;
+  return [-30, -3, 0, 0.1, 3].map(hours => words({ from: at(hours), to: at(hours) }).includes("/"));
+}"""
+
+"""Whether a time is told with its day, by the hours from now: for a time to come, a clock alone is of the past."""
+
 SAY = "async text => (await import('/console/app.js')).app.say(text)"
 
 
@@ -49,6 +64,17 @@ async def test_words_and_numbers_agree(site_api: Api, windows: Windows) -> None:
     assert await window.page.evaluate(LEFT_OUT) == [
         "1 post is left out here", "1,200 posts are left out here", "Some posts are left out here",
     ]  # fmt: skip
+    assert await window.page.evaluate(REFUSALS) == [
+        "lang: has no value.", "This post is no longer there.", "The username is taken.",
+    ]  # fmt: skip
+    assert await window.page.evaluate(TIMES) == [True, False, False, False, True]
+
+
+async def test_an_address_without_an_id_names_no_page(site_api: Api, windows: Windows) -> None:
+    """The server is not asked, whose words would be of a parameter."""
+    window = await windows.open(await named_user(site_api, "nuno"), "/#/people")
+    for path in ("status/abc", "lists/12x", "groups/me", "talks/new"):
+        await window.go(f"#/people/{path}", f"There is no page {path}")
 
 
 async def test_the_rate_of_few_posts_is_that_of_the_minute_which_the_plot_shows(

@@ -15,7 +15,7 @@ const MAX_SHOWN = 600; // posts of one conversation
 export function home(page) {
   const suggested = h("section", { class: "to-follow", "aria-label": "People to follow" });
   const query = { order: "time" };
-  const feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query, empty: "Nothing here yet. Follow somebody, or write a post." }, (status) => !status.group);
+  const feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query, empty: "Nothing here yet. Follow somebody, or write a post. You can undo a follow for some seconds; then the posts come." }, (status) => !status.group);
   const composer = new Composer(page.site.app, {}, { onPosted: (status) => feed.announce(status, true) });
   const order = choice({ class: "segments", "aria-label": "Order" }, { time: "Latest", importance: "Top" }, (chosen) => {
     query.order = chosen;

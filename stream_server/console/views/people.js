@@ -33,6 +33,7 @@ const NAVIGATION = [
   ["requests", "knock", "Follow requests"],
   ["privacy", "shield", "Blocked and muted"],
 ];
+const OF_IDS = ["status", "lists", "groups", "talks"]; // pages that have an id in the address
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
 const MAX_LEFT = 5; // pages that are kept as they were left, for Back
@@ -52,7 +53,8 @@ const PAGES = {
 function draw(page, [name = "home", ...others]) {
   const [argument, more] = others.map((part) => part || undefined);
   if (name.startsWith("@")) return profile(page, name.slice(1), argument);
-  return Object.hasOwn(PAGES, name) ? PAGES[name](page, argument, more) : lost(page, [name, ...others].join("/"));
+  const isRight = Object.hasOwn(PAGES, name) && (!argument || !OF_IDS.includes(name) || TALK_TABS.includes(argument) || /^\d{1,20}$/.test(argument));
+  return isRight ? PAGES[name](page, argument, more) : lost(page, [name, ...others].join("/"));
 }
 
 /** @param {Page} page @param {string} name */

@@ -46,6 +46,8 @@ async def test_a_suspended_user_cannot_log_in(world: World) -> None:
     assert (await log_in(world, "ann")).error == (403, "suspended", None)
     wrong, unknown = await log_in(world, "ann", "not the password"), await log_in(world, "nobody", "not the password")
     assert wrong.error == unknown.error == (401, "invalid_token", None)
+    told = await world.call("GET", "/v1/users/me", headers={"Authorization": f"Bearer {session['token']}"})
+    assert told.error == (401, "token_revoked", None)  # as of each session that has ended; its refresh token tells why
     refreshed = await world.call("POST", "/v1/sessions", json={"refresh_token": session["refresh_token"]})
     assert refreshed.error == (403, "suspended", None)
     await as_admin(world, "DELETE", f"/v1/admin/suspensions/{ann}", root)
