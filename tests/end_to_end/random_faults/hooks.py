@@ -64,11 +64,14 @@ class Hook(Client):
     async def _visit(self) -> None:
         """Put the webhook, then look at its cursor again and again."""
         async with self.site.session() as session:
-            if not self.record.start:
-                body = {"parameters": dict(self.record.params), "deliver": {"url": self._endpoint.url}, **self._shape}
-                made = await self._send(session, "PUT", body)
-                self._endpoint.secrets = [made["deliver"]["secret"]]
-                self.record.start = self.cursor = made["cursor"]
+            if not self._endpoint.secrets:
+                body = {"parameters": dict(self.record.params), **self._shape}
+                if not self.record.start:  # nothing is delivered yet, so a repetition has the same cursor
+                    self.record.start = self.cursor = (await self._send(session, "PUT", body))["cursor"]
+                made = (await self._send(session, "PUT", body | {"deliver": {"url": self._endpoint.url}}))["deliver"]
+                if "secret" not in made:  # the answer that had it was lost
+                    made = await self._send(session, "POST", {}, "/secret")
+                self._endpoint.secrets = [made["secret"]]
             while True:
                 self._look(await self._send(session, "GET", None))
                 await asyncio.sleep(0.2)
@@ -78,8 +81,8 @@ class Hook(Client):
         if number(found["cursor"]) > self.acked:
             self.acked, self.cursor = number(found["cursor"]), found["cursor"]
 
-    async def _send(self, session: Any, method: str, body: Any) -> dict[str, Any]:
-        url = f"{self.site.address(self.chance)}{self._url}"
+    async def _send(self, session: Any, method: str, body: Any, below: str = "") -> dict[str, Any]:
+        url = f"{self.site.address(self.chance)}{self._url}{below}"
         async with session.request(method, url, json=body, headers=self._headers) as answered:
             self.site.answers[answered.status] += 1
             text = await answered.text()
