@@ -27,9 +27,17 @@ export function postEntries(app, message) {
   return [
     entry("Copy link", () => copyText(app, new URL(`#/people/status/${id}`, location.href).href)),
     entry("JSON", () => showJson(app, message)),
-    message.cursor && entry("Copy cursor", () => copyText(app, message.cursor)), // a page has none
+    entry("Copy cursor", () => void app.attempt(() => copyCursor(app, message))),
     ...(uid === app.user.id ? [] : [entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)), entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)), entry("Report …", () => report(app, { status: id }))]),
   ];
+}
+
+/** Copies the place of a post on the log. Pages do not have it, so the log is asked for what its author wrote at that moment. @param {any} app @param {any} message */
+async function copyCursor(app, { cursor, status }) {
+  const [since, before] = [-1000, 1000].map((ms) => new Date(Date.parse(status.posted) + ms).toISOString());
+  const ask = () => app.client.request("POST", "/v1/events", { body: { follow: status.uid, kinds: "post", since, before, limit: "1000" } });
+  const place = cursor ?? (await ask()).events.find((/** @type {any} */ event) => event.status?.id === status.id)?.cursor;
+  return place ? copyText(app, place) : app.say("The server's log does not have this post any more, or no stream shows it.", "warn");
 }
 
 /** @param {any} app @param {any} message */

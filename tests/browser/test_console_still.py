@@ -424,8 +424,28 @@ async def test_each_row_has_the_address_the_json_and_the_cursor_of_its_post(site
         assert json.loads(await page.evaluate("String(getSelection())")) == shown
         await page.evaluate("delete navigator.clipboard")
         await page.keyboard.press("Escape")
+    cursor = asked["since"]  # of the first post
     await posts.nth(1).locator(".post-time").click()
     await expect(page.locator("article.status")).to_contain_text("permalink first")
+    await page.evaluate("copied = ''")
+    await page.locator("article.status summary").click()
+    await page.locator("article.status").get_by_role("button", name="Copy cursor").click()
+    await expect(page.locator(".note").last).to_have_text("Copied")
+    assert await page.evaluate("copied") == cursor, "a page does not tell it, and the log does"
+
+
+async def test_a_post_that_the_log_has_lost_has_no_cursor_to_copy(site_api: Api, windows: Windows) -> None:
+    """It is said, and nothing is copied."""
+    user = await named_user(site_api, "pavla")
+    await site_api.post(user["id"], "a platypus")
+    window = await windows.open(user, "/#/people/@pavla")
+    page, card = window.page, window.post("a platypus")
+    await page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    await page.route("**/v1/events", lambda route: route.fulfill(json={"events": [], "cursor": "", "more": False}))
+    await card.locator("summary").click()
+    await card.get_by_role("button", name="Copy cursor").click()
+    await expect(page.locator(".note").last).to_contain_text("The server's log does not have this post any more")
+    assert await page.evaluate("window.copied") is None
 
 
 async def test_a_row_reports_its_post_whose_page_has_the_time(site_api: Api, windows: Windows) -> None:
