@@ -7,7 +7,7 @@ import { counted } from "../people/text.js";
 /** @typedef {{from: number, to: number}} Range in ms since 1970 */
 /** @typedef {import("../counts.js").CountBucket} Bucket */
 
-/** A time, with its day if it is long past. @param {number} ms since 1970 @param {"short" | "medium"} [timeStyle] */
+/** A time, with its day if it is long past, or to come. @param {number} ms since 1970 @param {"short" | "medium"} [timeStyle] */
 export const clock = (ms, timeStyle = "short") => new Date(ms).toLocaleString([], { dateStyle: ms < Date.now() + 3_600_000 && ms > Date.now() - 20 * 3_600_000 ? undefined : "short", timeStyle, hour12: false });
 /** @param {Range} range */
 export const words = ({ from, to }) => `${clock(from)} to ${clock(to)}`;
