@@ -32,7 +32,7 @@ async def keeper() -> AsyncIterator[Browser]:
 
 
 VIEWS = {
-    "streams": (columns("walk"), ".column .state", ".column .post .text"),
+    "streams": (columns("numbat"), ".column .state", ".column .post .text"),
     "people": ("/#/people", ".connection", "article.status .post-text"),
 }
 """The address, what says how the connection does, and the texts of the posts."""
@@ -88,19 +88,19 @@ async def test_a_kept_page_has_no_stream_and_goes_on_after_back(kept: Kept, view
     await kept.api.follow(kept.user["id"], author["id"])
     await kept.window.open(address)
     await expect(state).to_contain_text("live")
-    wanted = ["walk before"]
+    wanted = ["numbat before"]
     await kept.api.post(author["id"], wanted[0])
     await expect(texts).to_have_text(wanted)
     assert await kept.streams() == 1
 
     await kept.leave()
     for number in range(3):
-        wanted.insert(0, f"walk {number}")
+        wanted.insert(0, f"numbat {number}")
         await kept.api.post(author["id"], wanted[0])
     await kept.go_back()
     await expect(texts).to_have_text(wanted)
     await expect(state).to_contain_text("live")
-    wanted.insert(0, "walk after")
+    wanted.insert(0, "numbat after")
     await kept.api.post(author["id"], wanted[0])
     await expect(texts).to_have_text(wanted)
     await expect(kept.page.locator(".row-note")).to_have_count(0)

@@ -64,41 +64,41 @@ async def close_column(page: Page, title: str) -> None:
 async def test_tabs_keep_each_others_columns(site_api: Api, windows: Windows) -> None:
     """What one adds, closes and moves comes to the other, whose other columns stay as they are, on one socket."""
     user = await named_user(site_api, "keela")
-    window = await windows.open(user, columns("one", "two"))
+    window = await windows.open(user, columns("onyx", "twill"))
     one, sockets = window.page, []
     await expect(one.locator(".column .state").last).to_contain_text("live")
     two = await one.context.new_page()
     two.on("websocket", lambda socket: sockets.append(socket.url))
     await two.goto(f"{site_api.server.address}/#/streams")
     other = Window(two, site_api.server)
-    await shown(two, "one", "two")
+    await shown(two, "onyx", "twill")
     await expect(two.locator(".column .state").last).to_contain_text("live")
-    await site_api.post(user["id"], "two for you")
+    await site_api.post(user["id"], "twill for you")
     await expect(two.locator(".column .post")).to_have_count(1)
     await two.evaluate("window.left = document.querySelector('.column + .column')")
     await two.evaluate("window.row = left.querySelector('.post')")
 
-    await window.add_column("three")
-    await shown(two, "one", "two", "three")
-    await close_column(two, "one")
-    await shown(one, "two", "three")
+    await window.add_column("thrush")
+    await shown(two, "onyx", "twill", "thrush")
+    await close_column(two, "onyx")
+    await shown(one, "twill", "thrush")
     await one.locator(".column .menu summary").last.click()
     await one.locator(".menu[open]").get_by_role("button", name="Move left").click()
-    await shown(two, "three", "two")
+    await shown(two, "thrush", "twill")
     assert await two.evaluate("window.left.isConnected && window.row.isConnected")
-    await site_api.post(user["id"], "three for me")
+    await site_api.post(user["id"], "thrush for me")
     for page in (one, two):
-        await expect(page.locator(".column").first.locator(".post")).to_have_text([re.compile("three for me")])
+        await expect(page.locator(".column").first.locator(".post")).to_have_text([re.compile("thrush for me")])
     assert len(sockets) == 1
 
     await asyncio.gather(one.evaluate(DEAF), two.evaluate(DEAF))
-    await window.add_column("four")
-    await other.add_column("five")
+    await window.add_column("fern")
+    await other.add_column("fig")
     await asyncio.gather(one.evaluate("hear()"), two.evaluate("hear()"))
     for page in (one, two):
         await expect(page.locator(".column")).to_have_count(4)
     titles = await one.locator(".column h2").all_text_contents()
-    assert sorted(titles) == ["five", "four", "three", "two"]
+    assert sorted(titles) == ["fern", "fig", "thrush", "twill"]
     await shown(two, *titles)
     await one.reload()
     await shown(one, *titles)
@@ -113,7 +113,7 @@ async def test_tabs_keep_each_others_columns(site_api: Api, windows: Windows) ->
       Object.assign(state.columns[0], { width: 400, v: 99 });
       localStorage.setItem("stream-server.columns", JSON.stringify(state));
     }""")
-    await close_column(two, "two")
+    await close_column(two, "twill")
     await expect(one.locator(".column")).to_have_count(3)
     kept = json.loads(await one.evaluate("localStorage.getItem('stream-server.columns')"))
     assert [each.get("width") for each in kept["columns"]] == [400, None, None]

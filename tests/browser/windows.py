@@ -184,6 +184,8 @@ class Windows:
         used, self._all = self._all[: self._used], self._all[self._used :]
         for window in used:
             await window.page.unroute_all()
+            for page in window.page.context.pages[1:]:  # of a test that failed
+                await page.close()
             if window.expects_refusals:
                 await window.page.context.close()
                 continue
