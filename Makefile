@@ -30,7 +30,7 @@ test: env ## run the first tier of tests, which holds every promise; ARGS="-k cu
 	@$(VENV)/python -m pytest -n $(or $(JOBS),5) --dist worksteal --quick $(ARGS)
 
 test-all: env ## run all tests; ARGS=--full adds the long forms
-	@$(VENV)/python -m pytest -n $(or $(JOBS),8) --dist worksteal $(ARGS)
+	@$(VENV)/python -m pytest -n $(or $(JOBS),6) --dist worksteal $(ARGS)
 
 lint: env ## check style, types and workflows
 	@$(VENV)/ruff check

@@ -3,19 +3,24 @@
 
 const TOP_PIXELS = 60;
 const LOOK_MS = 1000;
+const TAP_MS = 500; // from the end of a touch to its click, at most
 const OPEN = "[data-act=why][aria-expanded=true], details[open] > summary, form";
 
 export class Hold {
   /** @param {HTMLElement} list @param {HTMLElement} pill tells how many rows wait @param {() => void} goOn called when a hold may be over */
   constructor(list, pill, goOn) {
-    [this.list, this.pill, this.goOn, this.timer] = [list, pill, goOn, 0];
+    [this.list, this.pill, this.goOn, this.timer, this.lifted] = [list, pill, goOn, 0, 0];
     this.isPointed = this.isTouched = false; // whether a pointer has moved here, and a finger is here
     /** @type {Element | null} */ this.window = null; // that was opened from a row, until the reader does something after it is closed
     /** @type {Node | null} */ this.pressed = null; // the focus that came by a press holds nothing: one goes on elsewhere
-    const touch = (/** @type {any} */ event) => void ((this.isTouched = event.touches.length > 0), goOn());
+    const touch = (/** @type {any} */ event) => {
+      clearTimeout(this.lifted);
+      if (event.touches.length) this.isTouched = true;
+      else this.lifted = setTimeout(() => { this.isTouched = false; goOn(); }, TAP_MS); // the click of a tap comes later, and hits what is there then
+    };
     const heeds = {
       pointermove: (/** @type {any} */ event) => void (this.isPointed ||= event.pointerType !== "touch"), pointerleave: goOn, focusout: goOn,
-      pointerdown: (/** @type {any} */ event) => void (this.pressed = event.target), keydown: () => void (this.pressed = null),
+      pointerdown: (/** @type {any} */ event) => void (this.pressed = event.target.closest("a, button, summary, [tabindex]")), keydown: () => void (this.pressed = null),
       touchstart: touch, touchend: touch, touchcancel: touch,
       click: () => {
         const window = this.window ??= document.querySelector("dialog[open]");

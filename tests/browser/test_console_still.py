@@ -388,6 +388,25 @@ async def test_a_column_is_one_stop_with_arrow_keys_inside(still: Still) -> None
     assert await still.page.evaluate(FOCUSED) == "27 post", "it is the same one after a look elsewhere"
 
 
+async def test_a_tap_hits_what_the_finger_touched(still: Still) -> None:
+    """Its click comes after the end of the touch. Rows that wait must not come between, under the finger."""
+    liked: list[str] = []
+
+    async def like(route: Route) -> None:
+        liked.append(route.request.url.rpartition("/")[2])
+        await route.fulfill(json={"likes": 1})
+
+    await still.page.route("**/v1/users/me/likes/*", like)
+    while not liked:  # a touch that a busy machine makes long is no tap
+        await still.begin(20)
+        await _finger(still, "touchStart", still.column.locator('[data-id="915"] [data-act=heart]'))
+        await still.say(20, 14)
+        await _finger(still, "touchEnd")
+        await expect(still.posts.first).to_contain_text("flood 33")
+    assert liked == ["915"]
+    await still.page.unroute("**/v1/users/me/likes/*", like)
+
+
 async def test_each_row_has_the_address_the_json_and_the_cursor_of_its_post(site_api: Api, windows: Windows) -> None:
     """A program that begins at the cursor gets what came behind the post, also of a post that an answer brought."""
     user = await named_user(site_api, "petra")

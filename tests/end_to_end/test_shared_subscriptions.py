@@ -1,7 +1,7 @@
 """Shared subscriptions: several workers read one subscription, and each event is for one of them."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -78,16 +78,18 @@ async def several(work: Work, *workers: str | None) -> AsyncIterator[list[Consum
     open_ones: dict[int, Consumer] = {}
     try:
         for at, worker in enumerate(workers):
-            before = await work.holders()
+            before, were_open, fair = await work.holders(), {**open_ones}, divmod(8, at + 1)
             open_ones[at] = await work.read(worker)
-            after, fair = await work.holders(), divmod(8, at + 1)
-            losers = {one for one, other in zip(before, after, strict=True) if one != other}
-            for other in range(at):
-                if workers[other] in losers:  # it still holds its other parts, so they do not tell that it was closed
-                    await open_ones[other].until_end()
 
-            async def is_fair(low: int = fair[0], more: int = fair[1], count: int = at + 1) -> bool:
+            async def is_fair(
+                low: int = fair[0], more: int = fair[1], count: int = at + 1,
+                before: Sequence[str | None] = before, were_open: dict[int, Consumer] = were_open,
+            ) -> bool:  # fmt: skip
+                now = await work.holders()
+                losers = {one for one, other in zip(before, now, strict=True) if one != other}
                 for other, stream in [*open_ones.items()]:
+                    if stream is were_open.get(other) and workers[other] in losers - {None}:
+                        await stream.until_end()  # it still holds other parts, so they do not tell that it was closed
                     if stream.ended:
                         assert ended_by(stream) == ("rebalanced", 0.1)
                         open_ones[other] = await work.read(workers[other])
